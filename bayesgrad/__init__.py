@@ -1,0 +1,1 @@
+"""Closed-form gradients of attention under cross-entropy."""
