@@ -1,0 +1,5 @@
+"""Samplers and exact predictives (NumPy only): every number is a pure function of an explicit generator.
+
+A task answers three questions: what does the model see, what should it say, and what would Bayes say? No supervised
+position may have its own target as its input; each sampler returns what a test needs to assert that.
+"""
