@@ -1,0 +1,136 @@
+(** The vocabulary of the statements over the real numbers: what an auditor reads before Statements.v. *)
+
+From Coq Require Export Reals.
+From Coquelicot Require Export Coquelicot.
+From Bayesgrad Require Export Algebra.
+Export OverR.
+Open Scope R_scope.
+
+(** ** Visibility and softmax *)
+
+Definition every (j : nat) : bool := true.
+
+(** a row that sees at least one key *)
+Definition nonempty (vis : nat -> bool) (m : nat) : Prop := exists j, (j < m)%nat /\ vis j = true.
+
+(** one row of attention weights: exp s_j / sum over the visible k of exp s_k, and 0 where masked *)
+Definition softmax (vis : nat -> bool) (m : nat) (s : nat -> R) : nat -> R := normalise vis m (fun j => exp (s j)).
+
+Definition weights (vis : nat -> nat -> bool) (m : nat) (s : nat -> nat -> R) (i : nat) : nat -> R :=
+  softmax (vis i) m (s i).
+
+(** g_i = sum_j a_ij v_j with a = softmax of the scores *)
+Definition contexts (vis : nat -> nat -> bool) (m : nat) (s v : nat -> nat -> R) (i : nat) : nat -> R :=
+  context m (weights vis m s i) v.
+
+(** ** One changed entry *)
+
+Definition put1 (s : nat -> R) (j : nat) (x : R) : nat -> R := fun j' => if Nat.eqb j' j then x else s j'.
+
+Definition put (s : nat -> nat -> R) (i j : nat) (x : R) : nat -> nat -> R :=
+  fun i' j' => if (Nat.eqb i' i && Nat.eqb j' j)%bool then x else s i' j'.
+
+(** ** Gradients *)
+
+(** G is the gradient at x of a function F of an (n, d) array: along every curve of arrays through x whose entries
+    have a derivative, F has the derivative sum_ic G_ic (x_ic)'. Entries outside (n, d) are not looked at. *)
+Definition gradient_at (n d : nat) (F : (nat -> nat -> R) -> R) (x G : nat -> nat -> R) : Prop :=
+  forall (curve : R -> nat -> nat -> R) (t : R) (rate : nat -> nat -> R),
+    (forall i c, (i < n)%nat -> (c < d)%nat -> curve t i c = x i c) ->
+    (forall i c, (i < n)%nat -> (c < d)%nat -> is_derive (fun z => curve z i c) t (rate i c)) ->
+    is_derive (fun z => F (curve z)) t (Sum n (fun i => dot d (G i) (rate i))).
+
+(** the same for a function of H arrays of size (n, d): heads, or blocks of parameters *)
+Definition gradients_at (H n d : nat) (F : (nat -> nat -> nat -> R) -> R) (x G : nat -> nat -> nat -> R) : Prop :=
+  forall (curve : R -> nat -> nat -> nat -> R) (t : R) (rate : nat -> nat -> nat -> R),
+    (forall h i c, (h < H)%nat -> (i < n)%nat -> (c < d)%nat -> curve t h i c = x h i c) ->
+    (forall h i c, (h < H)%nat -> (i < n)%nat -> (c < d)%nat ->
+      is_derive (fun z => curve z h i c) t (rate h i c)) ->
+    is_derive (fun z => F (curve z)) t (Sum H (fun h => Sum n (fun i => dot d (G h i) (rate h i)))).
+
+(** ** Cross-entropy *)
+
+(** sum_c t_c (-log p_c), p = softmax of the logits over all C classes; t is any soft target *)
+Definition cross_entropy (C : nat) (t z : nat -> R) : R := Sum C (fun c => t c * - ln (softmax every C z c)).
+
+(** the loss of n positions with soft targets t_ic *)
+Definition total_loss (n C : nat) (t z : nat -> nat -> R) : R := Sum n (fun i => cross_entropy C (t i) (z i)).
+
+(** r_i = tau_i p_i - t_i *)
+Definition residual (C : nat) (t z : nat -> nat -> R) (i : nat) : nat -> R :=
+  logit_gradient C (softmax every C (z i)) (t i).
+
+(** ** Finite probability, values in [-inf, +inf] where a logarithm may be infinite *)
+
+Definition distribution (n : nat) (p : nat -> R) : Prop := (forall y, (y < n)%nat -> 0 <= p y) /\ Sum n p = 1.
+
+Fixpoint extended_sum (n : nat) (f : nat -> Rbar) : Rbar :=
+  match n with O => Finite 0 | S k => Rbar_plus (extended_sum k f) (f k) end.
+
+(** P * (-log q), with 0 * (-log q) = 0 and -log 0 = +inf *)
+Definition cost (P q : R) : Rbar :=
+  if Rle_dec P 0 then Finite 0 else if Rle_dec q 0 then p_infty else Finite (P * - ln q).
+
+(** p * log (p / q), with 0 * log (0 / q) = 0 and log (p / 0) = +inf *)
+Definition log_ratio_cost (p q : R) : Rbar :=
+  if Rle_dec p 0 then Finite 0 else if Rle_dec q 0 then p_infty else Finite (p * ln (p / q)).
+
+(** KL(p || q) *)
+Definition divergence (n : nat) (p q : nat -> R) : Rbar := extended_sum n (fun y => log_ratio_cost (p y) (q y)).
+
+(** H(p) = sum_y p_y (-log p_y); Coq's ln 0 is 0, so 0 log 0 = 0 *)
+Definition entropy (n : nat) (p : nat -> R) : R := Sum n (fun y => p y * - ln (p y)).
+
+(** R(q) = E[-log q(y|c)] for contexts c < N of probability w_c and outcomes y < C of probability p_cy given c *)
+Definition risk (N C : nat) (w : nat -> R) (p q : nat -> nat -> R) : Rbar :=
+  extended_sum N (fun c => extended_sum C (fun y => cost (w c * p c y) (q c y))).
+
+(** -log sum_j pi_j exp(-c_j) *)
+Definition mixture_loss (m : nat) (pi c : nat -> R) : R := - ln (mean m pi (fun j => exp (- c j))).
+
+(** r_j = pi_j exp(-c_j) / sum_k pi_k exp(-c_k) *)
+Definition posterior (m : nat) (pi c : nat -> R) : nat -> R := bayes_rule m pi (fun j => exp (- c j)).
+
+(** sum_j a_j b_j + KL(a || a0) / eta *)
+Definition e_step_objective (m : nat) (eta : R) (b a0 a : nat -> R) : Rbar :=
+  Rbar_plus (Finite (mean m a b)) (Rbar_mult (Finite (/ eta)) (divergence m a a0)).
+
+(** sum_ij a_ij u_i . v_j + |v - v0|^2 / (2 eta) *)
+Definition m_step_objective (n m d : nat) (eta : R) (a u v0 v : nat -> nat -> R) : R :=
+  Sum n (fun i => Sum m (fun j => a i j * dot d (u i) (v j))) +
+  Sum m (fun j => Sum d (fun c => (v j c - v0 j c) * (v j c - v0 j c))) / (2 * eta).
+
+(** the density of a Gaussian with mean k and covariance I / scale in d dimensions *)
+Definition gaussian (d : nat) (scale : R) (k q : nat -> R) : R :=
+  Rpower (scale / (2 * PI)) (INR d / 2) * exp (- scale * dot d (fun c => q c - k c) (fun c => q c - k c) / 2).
+
+(** ** Sequences *)
+
+Local Open Scope list_scope.
+
+(** y_0, ..., y_(t-1) *)
+Definition prefix (y : nat -> nat) (t : nat) : list nat := List.map y (List.seq 0 t).
+
+(** the sum of f over all lists of t states below S, the latest state first *)
+Fixpoint sum_over_paths (states t : nat) (f : list nat -> R) : R :=
+  match t with
+  | O => f nil
+  | S t' => Sum states (fun state => sum_over_paths states t' (fun path => f (state :: path)%list))
+  end.
+
+(** P(path, observations) of a hidden Markov model: start law pi, transitions T, emissions E; no transition first *)
+Fixpoint path_probability (pi : nat -> R) (T E : nat -> nat -> R) (path observations : list nat) : R :=
+  match path, observations with
+  | state :: nil, o :: nil => pi state * E state o
+  | state :: (before :: _) as rest, o :: earlier =>
+      path_probability pi T E rest earlier * T before state * E state o
+  | _, _ => 0
+  end.
+
+(** the forward recursion: alpha_1(s) = pi(s) E(s, o_1), alpha_(t+1)(s) = E(s, o_(t+1)) sum_s' alpha_t(s') T(s', s) *)
+Fixpoint forward (states : nat) (pi : nat -> R) (T E : nat -> nat -> R) (observations : list nat) (s : nat) : R :=
+  match observations with
+  | nil => 0
+  | o :: nil => pi s * E s o
+  | o :: earlier => Sum states (fun s' => forward states pi T E earlier s' * T s' s) * E s o
+  end.
