@@ -1,0 +1,154 @@
+"""What the array-API standard leaves out: one namespace for a call, wide accumulation, empty rows, hidden pairs.
+
+Every public function takes arrays of one namespace (NumPy, PyTorch, array-api-strict, JAX) and answers in the same
+namespace, dtype and device. Nothing is ever written to an input and no branch depends on a value, so that the same
+lines run under tracing and on symbols.
+
+**Symbols.** A namespace may carry ``__bayesgrad_symbolic__ = True``. Its arrays hold expressions; masks and targets are
+then NumPy arrays. The helpers below that deal with -inf and NaN do their work with ``where`` alone for such arrays,
+because a symbol is neither; everything else is the same code.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import array_api_compat
+import numpy as np
+
+Namespace = Any
+
+
+def symbolic(xp: Namespace) -> bool:
+    """Whether the arrays of ``xp`` hold expressions instead of numbers."""
+    return bool(getattr(xp, "__bayesgrad_symbolic__", False))
+
+
+def namespace_of(x: Any) -> Namespace:
+    """The array-API namespace of one array; TypeError for anything else."""
+    if not isinstance(x, np.ndarray) and hasattr(type(x), "__array_namespace__"):
+        return x.__array_namespace__()
+    return array_api_compat.array_namespace(x)
+
+
+def concrete(x: Any) -> bool:
+    """Whether values may be looked at: not under jit, compile or vmap, and not symbolic."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(x, torch.Tensor):
+        if torch.compiler.is_compiling() or x.device.type == "meta":
+            return False
+        return type(x) in (torch.Tensor, torch.nn.Parameter) and not torch._C._functorch.is_functorch_wrapped_tensor(x)
+    jax = sys.modules.get("jax")
+    if jax is not None and isinstance(x, jax.core.Tracer):
+        return False
+    return not symbolic(namespace_of(x))
+
+
+# --- dtypes -----------------------------------------------------------------------------------------------------------
+
+
+def wide_dtype(xp: Namespace, dtype: Any) -> Any:
+    """The dtype to accumulate in: float32 for 16-bit (and 8-bit) floats, otherwise ``dtype`` itself."""
+    if symbolic(xp):
+        return dtype
+    return xp.float32 if xp.finfo(dtype).bits < 32 else dtype
+
+
+def widen(xp: Namespace, *arrays: Any) -> Any:
+    """The arrays in their accumulation dtype; None stays None."""
+    out = []
+    for x in arrays:
+        wide = x if x is None else wide_dtype(xp, x.dtype)
+        out.append(x if x is None or wide == x.dtype else xp.astype(x, wide))
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def narrow(xp: Namespace, dtype: Any, *arrays: Any) -> Any:
+    """The results in the dtype of the inputs; None stays None."""
+    out = [x if x is None or x.dtype == dtype else xp.astype(x, dtype) for x in arrays]
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def full_like(xp: Namespace, x: Any, shape: tuple[int, ...], value: float) -> Any:
+    """An array of one value with the dtype and device of ``x``."""
+    if symbolic(xp):
+        return xp.zeros(shape) if value == 0 else xp.ones(shape) * value
+    return xp.full(shape, value, dtype=x.dtype, device=array_api_compat.device(x))
+
+
+# --- visibility -------------------------------------------------------------------------------------------------------
+
+
+def visibility(xp: Namespace, mask: Any, bias: Any, queries: int, keys: int) -> Any:
+    """The visible pairs (..., n, m) as booleans, or None if all are: the mask, and a bias of -inf hides as well."""
+    if bias is not None and not symbolic(xp):
+        # `!=` and not `>`: a NaN bias is visible, so that it propagates.
+        unhidden = bias != -math.inf
+        mask = unhidden if mask is None else xp.logical_and(mask, unhidden)
+    if mask is None:
+        return None
+    own = namespace_of(mask)
+    return own.broadcast_to(mask, (*tuple(mask.shape)[:-2], queries, keys))
+
+
+def seen_keys(mask: Any) -> Any:
+    """(..., m, 1): whether some query sees the key."""
+    own = namespace_of(mask)
+    return own.expand_dims(own.any(mask, axis=-2), axis=-1)
+
+
+def seeing_queries(mask: Any) -> Any:
+    """(..., n, 1): whether the query sees some key; False marks an empty row."""
+    own = namespace_of(mask)
+    return own.expand_dims(own.any(mask, axis=-1), axis=-1)
+
+
+def keep(xp: Namespace, condition: Any, x: Any) -> Any:
+    """``x`` where the condition holds, otherwise exactly 0: a product with 0 would let NaN through."""
+    return xp.where(condition, x, xp.zeros_like(x))
+
+
+def hide(xp: Namespace, scores: Any, mask: Any) -> Any:
+    """-inf at the hidden pairs. The identity for symbols, whose hidden pairs :func:`exp_visible` sets to 0."""
+    if mask is None or symbolic(xp):
+        return scores
+    return xp.where(mask, scores, full_like(xp, scores, (), -math.inf))
+
+
+def exp_visible(xp: Namespace, scores: Any, mask: Any) -> tuple[Any, Any, Any]:
+    """exp(s - top) with 0 at hidden pairs, its row sums (1 on empty rows), and top, the largest visible score.
+
+    Why the maximum: it is the one shift for which nothing overflows and the sum is at least 1, and `softmax.shift-
+    invariance` makes every shift legitimate. An empty row has top 0 and a sum of 1, so that it divides to 0.
+    """
+    scores = hide(xp, scores, mask)
+    top = xp.max(scores, axis=-1, keepdims=True)
+    if symbolic(xp):
+        terms = xp.exp(scores - top)
+        if mask is None:
+            return terms, xp.sum(terms, axis=-1, keepdims=True), top
+        terms = keep(xp, mask, terms)
+        total = xp.sum(terms, axis=-1, keepdims=True)
+        return terms, xp.where(seeing_queries(mask), total, total * 0 + 1), top
+    top = xp.where(top == -math.inf, xp.zeros_like(top), top)
+    terms = xp.exp(scores - top)
+    total = xp.sum(terms, axis=-1, keepdims=True)
+    return terms, xp.where(total == 0, xp.ones_like(total), total), top
+
+
+def unbroadcast(xp: Namespace, x: Any, shape: tuple[int, ...]) -> Any:
+    """The adjoint of broadcasting from ``shape`` to that of ``x``: sums over the axes that were repeated."""
+    extra = len(x.shape) - len(shape)
+    if extra:
+        x = xp.sum(x, axis=tuple(range(extra)))
+    axes = tuple(i for i, (have, want) in enumerate(zip(x.shape, shape, strict=True)) if want == 1 and have != 1)
+    return xp.sum(x, axis=axes, keepdims=True) if axes else x
+
+
+def one_hot(xp: Namespace, targets: Any, classes: int) -> Any:
+    """Booleans (..., C): True at the target's class, False everywhere for a target outside 0..C-1."""
+    own = namespace_of(targets)
+    device = {} if isinstance(targets, np.ndarray) else {"device": array_api_compat.device(targets)}
+    return own.expand_dims(targets, axis=-1) == own.arange(classes, dtype=targets.dtype, **device)

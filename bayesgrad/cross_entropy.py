@@ -1,0 +1,133 @@
+r"""Cross-entropy from logits and its gradient, in one normal form.
+
+Every variant is a soft target :math:`t_i` with total :math:`\tau_i`:
+
+.. math::
+
+    L = -\sum_{ic} t_{ic} \log p_{ic}, \qquad p_i = \operatorname{softmax}(z_i), \qquad
+    r_i = \frac{\partial L}{\partial z_i} = \tau_i p_i - t_i, \qquad \tau_i = \sum_c t_{ic}
+
+A hard target with class weights omega and smoothing eps has
+:math:`t_{ic} = w_i \omega_c ((1-\varepsilon) \delta_{c y_i} + \varepsilon / C)`, which is PyTorch's definition; with
+weights *and* smoothing it is not :math:`w_i (p_i - \text{smoothed target})`. The position weight :math:`w_i` is 1 for
+``sum`` and ``none``; for ``mean`` it is 1/N over the N counted positions (with class weights: one over the summed
+weights of the counted targets); ignored positions have 0, and all have 0 where nothing is counted: then loss and
+gradient are 0 (PyTorch says NaN). 0 log 0 = 0: a logit of -inf is fine where the target has no mass.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from bayesgrad import _arrays, _checks
+from bayesgrad._types import Array, Floats
+from bayesgrad.softmax import log_weights_of, weights_of
+
+REDUCTIONS = ("mean", "sum", "none")
+
+
+class CrossEntropy(NamedTuple):
+    """The loss in nats (no axes, or (...) for ``reduction="none"``) and r = dL/dz (..., C)."""
+
+    loss: Array
+    logit_gradient: Array
+
+
+def _hard(xp: _arrays.Namespace, z: Array, y: Array, ignore: int, omega: Array, validate: bool) -> tuple[Array, Array]:
+    """One-hot rows (0 where ignored), and each position's share in the mean's denominator."""
+    own, classes = _arrays.namespace_of(y), z.shape[-1]
+    counted = y != ignore
+    if validate and _arrays.concrete(y):
+        outside = own.logical_and(counted, own.logical_or(y < 0, y >= classes))
+        if bool(own.any(outside)):
+            found = int(y[outside][0])
+            raise ValueError(f"targets: got {found}, expected 0..{classes - 1} or ignore_index = {ignore}")
+    one = own.logical_and(_arrays.one_hot(xp, y, classes), own.expand_dims(counted, axis=-1))
+    hot = _arrays.keep(xp, one, xp.ones_like(z))
+    share = hot if omega is None else hot * omega
+    return hot, xp.sum(share, axis=-1)
+
+
+def cross_entropy(
+    logits: Floats[Array, "*batch classes"],
+    targets: Array,
+    *,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+    class_weights: Floats[Array, " classes"] | None = None,
+    label_smoothing: float = 0.0,
+    validate: bool = True,
+) -> CrossEntropy:
+    """Cross-entropy in nats and its gradient in the logits.
+
+    Args:
+        logits: z (..., C).
+        targets: class indices (...), or soft targets (..., C) of the dtype of the logits (rows may have any total).
+        reduction: "mean", "sum" or "none" (then the gradient is that of the sum). The mean of soft targets divides by
+            the number of positions, as PyTorch does.
+        ignore_index: an index that takes no part (hard targets only).
+        class_weights: omega (C,).
+        label_smoothing: eps in [0, 1].
+        validate: whether index targets are looked at; out of range raises.
+
+    Returns:
+        ``CrossEntropy(loss, logit_gradient)``.
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, shape or value.
+
+    Label: loss.logit-gradient. Source: standard; the general form with weights and smoothing is ours.
+
+    >>> import numpy as np
+    >>> got = cross_entropy(np.zeros((1, 2)), np.asarray([0]))
+    >>> round(float(got.loss), 6), got.logit_gradient.tolist()
+    (0.693147, [[-0.5, 0.5]])
+    """
+    xp = _checks.floats(logits=logits, class_weights=class_weights)
+    _checks.shapes(logits=(logits, "C"))
+    _checks.choice("reduction", reduction, REDUCTIONS)
+    classes = logits.shape[-1]
+    if class_weights is not None:
+        _checks.vector("class_weights", class_weights, "C", classes)
+    smoothing = _checks.real(xp, "label_smoothing", label_smoothing)
+    if isinstance(smoothing, float) and not 0 <= smoothing <= 1:
+        raise ValueError(f"label_smoothing: got {label_smoothing!r}, expected a number in [0, 1]")
+    if isinstance(ignore_index, bool) or not isinstance(ignore_index, int):
+        raise TypeError(f"ignore_index: got {type(ignore_index).__name__}, expected an integer")
+    z, omega = _arrays.widen(xp, logits, class_weights)
+    soft = _arrays.symbolic(xp) and _arrays.namespace_of(targets) is xp
+    if soft or (not _arrays.symbolic(xp) and _soft(xp, targets)):
+        _checks.floats(logits=logits, targets=targets)
+        _checks.same_shape("targets", targets, logits.shape, "the logits")
+        hot = _arrays.widen(xp, targets)
+        count = _arrays.full_like(xp, z, tuple(z.shape)[:-1], 1)
+    else:
+        _checks.integers(xp, "targets", targets, logits)
+        _checks.same_shape("targets", targets, tuple(logits.shape)[:-1], "the logits without their last axis")
+        hot, count = _hard(xp, z, targets, ignore_index, omega, validate)
+    # tau of the unsmoothed target times eps/C: for an index target 1 (or 0 where ignored).
+    total = xp.sum(hot, axis=-1, keepdims=True)
+    unsmoothed = isinstance(smoothing, float) and smoothing == 0
+    t = hot if unsmoothed else hot * (1 - smoothing) + total * (smoothing / max(classes, 1))
+    t = t if omega is None else t * omega
+    if reduction == "mean":
+        counted = xp.sum(count)
+        t = t / (counted if _arrays.symbolic(xp) else xp.where(counted == 0, xp.ones_like(counted), counted))
+    surprise = log_weights_of(xp, z, None)
+    if not _arrays.symbolic(xp):
+        surprise = xp.where(t == 0, xp.zeros_like(surprise), surprise)
+    loss = -xp.sum(t * surprise, axis=-1)
+    if reduction != "none":
+        loss = xp.sum(loss)
+    r = xp.sum(t, axis=-1, keepdims=True) * weights_of(xp, z, None) - t
+    if not _arrays.symbolic(xp):
+        # A position without target mass takes no part, even where its logits are NaN.
+        r = xp.where(xp.any(t != 0, axis=-1, keepdims=True), r, xp.zeros_like(r))
+    return CrossEntropy(*_arrays.narrow(xp, logits.dtype, loss, r))
+
+
+def _soft(xp: _arrays.Namespace, targets: Array) -> bool:
+    try:
+        return bool(_arrays.namespace_of(targets).isdtype(targets.dtype, "real floating"))
+    except (TypeError, ValueError, AttributeError):
+        return False

@@ -1,0 +1,572 @@
+r"""The catalogue: every result as data, in an order in which nothing uses what comes later.
+
+A :class:`Theorem` ties a stable label to its statement (TeX), what it assumes, which results it uses, where it comes
+from, which functions of this package implement it, and by which routes it must be established:
+
+- ``proof``: general in every size, by named rules; ``exact``: an identity of rational functions at small sizes;
+- ``code``: the shipped function run on symbols equals the statement; ``formal``: Coq;
+- ``check``: numbers against independent oracles; ``wrong_laws``: wrong variants that every route rejects;
+- ``observed``: a training run with its criterion written down before the run.
+
+``routes`` says "required", "optional", or why a route does not apply. Whether a route was *taken* is not here: it is
+computed from evidence.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+ROUTES = ("proof", "exact", "code", "formal", "check", "wrong_laws", "observed")
+P1, P2 = "arXiv 2512.22471", "arXiv 2512.22473"
+OURS = "ours"
+
+# Which routes a kind of result must take.
+_INEQUALITY = "an inequality is no identity of rational functions"
+_COUNTING = "a statement about a family of finite models: exhaustive enumeration in exact rationals takes this place"
+_WITNESS = "the statement is the existence of one certified instance"
+_LEMMA_CODE = "a lemma: no function implements it"
+_NO_RUN = "no training run can tell: the statement has no free empirical content"
+_RUN = "optional"
+
+
+def _routes(**routes: str) -> Mapping[str, str]:
+    return MappingProxyType({route: routes.get(route, "optional") for route in ROUTES})
+
+
+_IDENTITY = _routes(
+    proof="required", exact="required", code="required", check="required", wrong_laws="required", observed=_NO_RUN
+)
+_IDENTITY_RUN = _routes(
+    proof="required", exact="required", code="required", check="required", wrong_laws="required", observed="required"
+)
+_BOUND = _routes(proof="required", exact=_INEQUALITY, code=_INEQUALITY, check="required", observed=_NO_RUN)
+_FAMILY = _routes(proof="required", exact="required", code=_COUNTING, check="required", observed=_NO_RUN)
+_LEMMA = _routes(proof="required", exact=_INEQUALITY, code=_LEMMA_CODE, check="required", observed=_NO_RUN)
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """One result. ``statement`` is TeX; ``implements`` are dotted names of functions of this package."""
+
+    label: str
+    title: str
+    statement: str
+    assumptions: tuple[str, ...]
+    uses: tuple[str, ...]
+    source: str
+    implements: tuple[str, ...]
+    routes: Mapping[str, str]
+    naive: tuple[str, ...] = ()
+
+    def functions(self) -> tuple[Callable[..., Any], ...]:
+        """The callables behind ``implements``, imported now."""
+        out = []
+        for name in self.implements:
+            module, _, attribute = name.rpartition(".")
+            out.append(getattr(importlib.import_module(module), attribute))
+        return tuple(out)
+
+    def required(self) -> tuple[str, ...]:
+        """The routes that it must take."""
+        return tuple(route for route in ROUTES if self.routes[route] == "required")
+
+
+_ROW = "row i sees at least one key (an empty row has weights, context and gradients 0 by convention)"
+_ANY = "any network behind the head, with upstream gradient u = dL/dg"
+_LINEAR = "linear read-out z = g W_O + c_O with cross-entropy"
+_FIRST = "first order in the step size eta"
+_FROZEN = "weights a and upstream gradients u are held fixed while the values step"
+
+LEMMAS = (
+    Theorem(
+        "lemma.log-bound",
+        "The logarithm lies below its tangent at 1",
+        r"\log t \le t - 1 \quad (t > 0), \qquad \text{with equality only at } t = 1",
+        ("t > 0",),
+        (),
+        OURS,
+        (),
+        _LEMMA,
+    ),
+    Theorem(
+        "lemma.gibbs",
+        "Gibbs' inequality",
+        r"\sum_c p_c \log \frac{p_c}{q_c} \ge 0, \qquad \text{with equality iff } p = q",
+        ("p, q distributions on a finite set", "0 log 0 = 0; the sum is infinite where q misses part of p's support"),
+        ("lemma.log-bound",),
+        OURS,
+        ("bayesgrad.bayes.kl_divergence",),
+        _routes(proof="required", exact=_INEQUALITY, code=_INEQUALITY, check="required", observed=_NO_RUN),
+    ),
+    Theorem(
+        "lemma.variance-form",
+        "A variance as a double sum over pairs",
+        r"\sum_j a_j h_j^2 - \Big(\sum_j a_j h_j\Big)^2 = \tfrac12 \sum_{jk} a_j a_k (h_j - h_k)^2",
+        ("sum_j a_j = 1",),
+        (),
+        OURS,
+        (),
+        _routes(proof="required", exact="required", code=_LEMMA_CODE, check="required", observed=_NO_RUN),
+    ),
+    Theorem(
+        "lemma.em-identity",
+        "What an exact EM step changes",
+        r"l_1 - l_0 = Q_1 - Q_0 - \mathrm{KL}(r_0 \,\|\, r_1), \qquad l(v) = -\log \sum_j \pi_j e^{-c_j(v)}, \quad "
+        r"Q(v) = \sum_j r_{0j} c_j(v)",
+        ("r_0, r_1 the exact responsibilities before and after", "priors pi fixed"),
+        ("lemma.gibbs",),
+        OURS,
+        ("bayesgrad.em.mixture_loss", "bayesgrad.em.mixture_responsibilities"),
+        _routes(proof="required", exact="required", check="required", observed=_NO_RUN),
+    ),
+)
+
+BAYES = (
+    Theorem(
+        "bayes.risk-decomposition",
+        "Cross-entropy is entropy plus divergence",
+        r"R(q) := \mathbb E[-\log q(y|c)] = H(Y|C) + \mathbb E_c\, \mathrm{KL}(p(\cdot|c) \,\|\, q(\cdot|c))",
+        ("finite outcome sets", "0 log 0 = 0; risks in [0, +inf]"),
+        (),
+        P1,
+        ("bayesgrad.bayes.risk", "bayesgrad.bayes.conditional_entropy"),
+        _routes(proof="required", exact="optional", code=_COUNTING, check="required", observed=_NO_RUN),
+    ),
+    Theorem(
+        "bayes.posterior-predictive",
+        "The best predictor is the posterior predictive",
+        r"q^* = p(y|x,c), \qquad p(y|x,c) = \sum_\theta p(\theta|c)\, p(y|x,\theta) \text{ under (i) and (ii)}",
+        (
+            "unique on contexts of positive probability",
+            "(i) y independent of c given (x, theta)",
+            "(ii) x independent of theta given c; without it the weights are p(theta|x,c)",
+            "a softmax model attains the minimum only where p has full support; its logits are unique up to a constant",
+        ),
+        ("bayes.risk-decomposition", "lemma.gibbs"),
+        P1,
+        ("bayesgrad.bayes.posterior_predictive",),
+        _routes(proof="required", exact=_INEQUALITY, code=_COUNTING, check="required", observed="required"),
+        naive=("p(y|x,c) = sum_theta p(theta|c) p(y|x,theta) without condition (ii)",),
+    ),
+    Theorem(
+        "bayes.chain-rule",
+        "Losses of the positions add up to the loss of the sequence",
+        r"\sum_t -\log p(y_t | y_{<t}) = -\log p(y_1, \dots, y_T)",
+        (
+            "every position is supervised, sum loss, positive probability",
+            "with inputs x: y_t independent of future x given the past",
+        ),
+        (),
+        OURS,
+        ("bayesgrad.bayes.sequence_surprise",),
+        _FAMILY,
+        naive=("the same with inputs x and no condition on them (x_2 := y_1 breaks it)",),
+    ),
+    Theorem(
+        "bayes.entropy-is-blind",
+        "Equal entropies say nothing about equal predictions",
+        r"\exists\, p, q:\quad H(p) = H(q), \qquad \mathrm{KL}(p \,\|\, q) > 0",
+        ("witnesses: (1,0) against (0,1) with infinite KL; (1/3,2/3) against (2/3,1/3) with KL = 1/3 bit",),
+        (),
+        OURS,
+        ("bayesgrad.bayes.entropy", "bayesgrad.bayes.kl_divergence"),
+        _routes(proof="required", exact=_WITNESS, code=_WITNESS, check="required", observed=_NO_RUN),
+        naive=("a model whose entropy matches the exact entropy predicts the exact distribution",),
+    ),
+    Theorem(
+        "bayes.bijection",
+        "What a revealed part of a random permutation says about the rest",
+        r"p(\pi(x) = y \mid \text{pairs}) = \begin{cases} [y = \pi(x)] & x \text{ seen} \\ "
+        r"[y \text{ unseen}] / (V - m) & x \text{ new} \end{cases}",
+        (
+            "uniform permutation of V values",
+            "keys ignorable: independent of the permutation given the revealed pairs",
+            "m < V distinct pairs revealed",
+        ),
+        ("bayes.posterior-predictive",),
+        OURS,
+        ("bayesgrad.bayes.bijection_predictive",),
+        _routes(proof="required", exact="required", code=_COUNTING, check="required", observed="required"),
+        naive=("the same for keys chosen with knowledge of the permutation (key := inverse of value 0)",),
+    ),
+    Theorem(
+        "bayes.hmm-filter",
+        "Filtering a hidden Markov chain",
+        r"\alpha_1(s) = \pi(s) E(s, o_1), \quad \alpha_{t+1} = E(\cdot, o_{t+1}) (\alpha_t T), \quad "
+        r"p(o_{t+1} | o_{\le t}) = \frac{\alpha_t T E}{\sum_s \alpha_t(s)}",
+        ("positive normalisers", "no transition before the first observation"),
+        ("bayes.posterior-predictive", "bayes.chain-rule"),
+        OURS,
+        ("bayesgrad.bayes.hmm_filter",),
+        _routes(proof="required", exact="required", code=_COUNTING, check="required", observed="required"),
+    ),
+    Theorem(
+        "bayes.sticky-markov",
+        "Predicting a chain that is seen through noise",
+        r"p(y_t | x_{\le t}) = p(y_{t-1} | x_{\le t})\, P, \qquad \mathbb E[\text{loss}] \ge H(Y_t | Y_{t-1})",
+        (
+            "P and mu known; x_t is emitted by y_{t-1} through Gaussian noise",
+            "the bound holds for the expected loss: on one sequence the training loss can fall below it",
+        ),
+        ("bayes.hmm-filter", "lemma.gibbs"),
+        OURS,
+        ("bayesgrad.bayes.sticky_markov_predictive",),
+        _routes(proof="required", exact="required", code=_COUNTING, check="required", observed="required"),
+        naive=("no training loss falls below H(Y_t|Y_{t-1})",),
+    ),
+)
+
+HEAD = (
+    Theorem(
+        "softmax.shift-invariance",
+        "A common shift of the scores changes nothing",
+        r"\operatorname{softmax}_j(s_{ij} + c_i) = \operatorname{softmax}_j(s_{ij})",
+        (_ROW,),
+        (),
+        OURS,
+        ("bayesgrad.softmax.softmax",),
+        _IDENTITY,
+    ),
+    Theorem(
+        "softmax.jacobian",
+        "The Jacobian of softmax",
+        r"\frac{\partial a_{ij}}{\partial s_{lk}} = \delta_{il}\, a_{ij} (\delta_{jk} - a_{ik})",
+        (_ROW,),
+        (),
+        P2,
+        ("bayesgrad.softmax.fisher",),
+        _IDENTITY,
+    ),
+    Theorem(
+        "softmax.fisher",
+        "The Jacobian is the Fisher information",
+        r"F_i = \operatorname{diag}(a_i) - a_i a_i^T \succeq 0, \qquad \ker F_i = \text{constants on the visible keys}",
+        (_ROW, "coordinates of masked keys lie in the kernel as well"),
+        ("softmax.jacobian", "lemma.variance-form"),
+        OURS,
+        ("bayesgrad.softmax.fisher",),
+        _BOUND,
+    ),
+    Theorem(
+        "loss.logit-gradient",
+        "The gradient of cross-entropy in the logits",
+        r"\frac{\partial L}{\partial z_{ic}} = r_{ic} = \tau_i p_{ic} - t_{ic}, \qquad \tau_i = \sum_c t_{ic}",
+        (
+            "hard target: t_ic = w_i [c = y_i]",
+            "class weights and smoothing: t_ic = w_i omega_c ((1-eps)[c=y_i] + eps/C)",
+        ),
+        ("softmax.jacobian",),
+        "standard; the form with weights and smoothing is ours",
+        ("bayesgrad.cross_entropy.cross_entropy",),
+        _IDENTITY_RUN,
+    ),
+    Theorem(
+        "attention.upstream",
+        "What the read-out sends back to the context",
+        r"u_i = \frac{\partial L}{\partial g_i} = r_i W_O^T",
+        (_LINEAR,),
+        ("loss.logit-gradient",),
+        P2,
+        ("bayesgrad.block.attention_block_gradients",),
+        _IDENTITY,
+    ),
+    Theorem(
+        "attention.weight-gradient",
+        "Compatibility is the gradient in the weights",
+        r"\frac{\partial L}{\partial a_{ij}} = b_{ij} = u_i \cdot v_j",
+        (_ANY, "weights taken as free variables"),
+        (),
+        OURS,
+        ("bayesgrad.gradients.compatibility",),
+        _IDENTITY,
+    ),
+    Theorem(
+        "attention.routing-law",
+        "The routing law: scores move by advantage",
+        r"\frac{\partial L}{\partial s_{ij}} = a_{ij} (b_{ij} - \bar b_i) = -a_{ij} A_{ij} = (F_i b_i)_j",
+        (_ANY, _ROW, "masked pairs have gradient exactly 0"),
+        ("attention.weight-gradient", "softmax.jacobian", "softmax.fisher"),
+        P2,
+        ("bayesgrad.gradients.score_gradient", "bayesgrad.gradients.advantage"),
+        _IDENTITY_RUN,
+    ),
+    Theorem(
+        "attention.delta-identity",
+        "The mean compatibility without the weights",
+        r"\bar b_i = \sum_k a_{ik} b_{ik} = u_i \cdot g_i",
+        (_ANY,),
+        (),
+        OURS,
+        ("bayesgrad.gradients.mean_compatibility",),
+        _IDENTITY,
+    ),
+    Theorem(
+        "attention.value-law",
+        "The value law: values move against the queries they answer",
+        r"\frac{\partial L}{\partial v_j} = \sum_i a_{ij} u_i",
+        (_ANY,),
+        (),
+        P2,
+        ("bayesgrad.gradients.value_gradient", "bayesgrad.gradients.responsibility"),
+        _IDENTITY_RUN,
+    ),
+    Theorem(
+        "attention.query-law",
+        "A query moves by a covariance of compatibility and keys",
+        r"\frac{\partial L}{\partial q_i} = \text{scale} \sum_j a_{ij} (b_{ij} - \bar b_i) k_j "
+        r"= \text{scale}\, \mathrm{Cov}_{a_i}(b_i, k)",
+        (_ANY, _ROW),
+        ("attention.routing-law",),
+        OURS,
+        ("bayesgrad.gradients.query_gradient",),
+        _IDENTITY,
+    ),
+    Theorem(
+        "attention.key-law",
+        "A key moves by its advantages, and a common shift of all keys not at all",
+        r"\frac{\partial L}{\partial k_j} = \text{scale} \sum_i a_{ij} (b_{ij} - \bar b_i) q_i",
+        (_ANY, "summed over j it is 0, so a key bias has gradient exactly 0"),
+        ("attention.routing-law",),
+        OURS,
+        ("bayesgrad.gradients.key_gradient",),
+        _IDENTITY,
+    ),
+    Theorem(
+        "attention.projection-laws",
+        "The gradients of the projections",
+        r"\frac{\partial L}{\partial W_Q} = \sum_i x_i^T \frac{\partial L}{\partial q_i}, \qquad "
+        r"\frac{\partial L}{\partial W_O} = \sum_i g_i^T r_i",
+        ("W_K and W_V likewise", "value bias: sum of u over non-empty rows; c_O: sum of r"),
+        ("attention.query-law", "attention.key-law", "attention.value-law", "loss.logit-gradient"),
+        OURS,
+        ("bayesgrad.projections.projection_gradients",),
+        _IDENTITY,
+    ),
+    Theorem(
+        "attention.input-law",
+        "The gradient of the input through queries, keys and values",
+        r"\frac{\partial L}{\partial x} = \frac{\partial L}{\partial q} W_Q^T + \frac{\partial L}{\partial k} W_K^T "
+        r"+ \frac{\partial L}{\partial v} W_V^T",
+        ("self-attention; in cross-attention the first term belongs to one input, the others to the other",),
+        ("attention.query-law", "attention.key-law", "attention.value-law"),
+        OURS,
+        ("bayesgrad.projections.input_gradients",),
+        _IDENTITY,
+    ),
+    Theorem(
+        "attention.multi-head",
+        "The laws hold per head, and shared keys and values sum over their group",
+        r"\frac{\partial L}{\partial v^{(\gamma)}_j} = \sum_{h:\, \lfloor h / (H/G) \rfloor = \gamma} \sum_i "
+        r"a^{(h)}_{ij} u^{(h)}_i",
+        ("W_O sliced by head; query head h reads key/value head floor(h / (H/G))",),
+        ("attention.upstream", "attention.projection-laws", "attention.input-law"),
+        OURS,
+        ("bayesgrad.heads.grouped_attention_gradients",),
+        _IDENTITY,
+    ),
+    Theorem(
+        "attention.saturation-bound",
+        "A saturated weight routes little",
+        r"\left|\frac{\partial L}{\partial s_{ij}}\right| \le a_{ij} (1 - a_{ij}) (\max b_i - \min b_i)",
+        (_ANY, _ROW, "maximum and minimum over visible keys; equality in every two-key row"),
+        ("attention.routing-law",),
+        OURS,
+        ("bayesgrad.dynamics.saturation_bound",),
+        _BOUND,
+    ),
+)
+
+DYNAMICS = (
+    Theorem(
+        "dynamics.loss-decrease",
+        "How much a gradient step lowers the loss",
+        r"dL = -\eta\, |\nabla L|^2, \qquad \text{blocks add}",
+        (_FIRST, "another optimiser: the gradient times its actual step"),
+        (),
+        OURS,
+        ("bayesgrad.dynamics.loss_decrease",),
+        _IDENTITY_RUN,
+    ),
+    Theorem(
+        "dynamics.value-step",
+        "What a step of the values does to the context",
+        r"dg_i = -\eta \sum_l (a a^T)_{il} u_l, \qquad dL = -\eta \sum_j \Big|\sum_i a_{ij} u_i\Big|^2",
+        (_ANY, "dg is exact at fixed weights; dL is first order"),
+        ("attention.value-law", "dynamics.loss-decrease"),
+        OURS,
+        ("bayesgrad.dynamics.value_step",),
+        _IDENTITY_RUN,
+    ),
+    Theorem(
+        "dynamics.score-step",
+        "What a step of the scores does to the context",
+        r"ds_{ij} = \eta\, a_{ij} A_{ij}, \qquad dL = -\eta \sum_{ij} a_{ij}^2 A_{ij}^2, \qquad "
+        r"dg_i = \sum_j a_{ij} \Big(ds_{ij} - \sum_k a_{ik}\, ds_{ik}\Big) v_j",
+        (_ANY, _FIRST),
+        ("attention.routing-law", "softmax.jacobian", "dynamics.loss-decrease"),
+        OURS,
+        ("bayesgrad.dynamics.score_step",),
+        _IDENTITY_RUN,
+    ),
+    Theorem(
+        "dynamics.feedback",
+        "When routing feeds itself, and when not",
+        r"db_{ij} = -\eta \sum_l a_{lj}\, u_i \cdot u_l, \qquad dA_{ij} = \sum_k a_{ik}\, db_{ik} - db_{ij}",
+        (_FROZEN, "A_ij grows iff sum_l a_lj u_i.u_l exceeds its a_i-weighted mean over j"),
+        ("dynamics.value-step",),
+        "arXiv 2512.22473 states it unconditionally; the condition is ours",
+        ("bayesgrad.dynamics.feedback",),
+        _IDENTITY_RUN,
+        naive=("a value step always strengthens the keys that already have weight",),
+    ),
+    Theorem(
+        "dynamics.feedback-full",
+        "The feedback with the upstream gradient moving too",
+        r"db_{ij} = u_i \cdot dv_j + du_i \cdot v_j, \qquad "
+        r"du_i = dz_i\, \tau_i (\operatorname{diag} p_i - p_i p_i^T) W_O^T + r_i\, dW_O^T",
+        (_LINEAR, _FIRST, "dz_i = dg_i W_O + g_i dW_O + dc_O"),
+        ("dynamics.feedback", "attention.upstream", "softmax.jacobian"),
+        OURS,
+        ("bayesgrad.dynamics.feedback_full",),
+        _IDENTITY_RUN,
+        naive=("u may be held fixed for small eta",),
+    ),
+    Theorem(
+        "dynamics.weight-space",
+        "Training W_V mixes the value steps of similar inputs",
+        r"dv_j = -\eta \sum_l (x_j \cdot x_l) \frac{\partial L}{\partial v_l}",
+        ("a value bias adds 1 to each x_j.x_l", "the per-token law for every gradient iff X X^T = I"),
+        ("attention.projection-laws",),
+        OURS,
+        ("bayesgrad.dynamics.weight_space_value_step",),
+        _IDENTITY_RUN,
+        naive=("training W_V moves each value by its own gradient",),
+    ),
+    Theorem(
+        "dynamics.natural-routing",
+        "The natural gradient of routing is Bayes' rule",
+        r"F_i \delta = \frac{\partial L}{\partial s_i} \iff \delta = b_i + c, \qquad "
+        r"\dot a_j = -a_j (b_j - \bar b), \qquad a_j(\eta) = \frac{a_j e^{-\eta b_j}}{Z}, \qquad "
+        r"\frac{d \bar b}{dt} = -\mathrm{Var}_a(b) \le 0",
+        (_ROW, "b held fixed along the flow", "the mean loss puts 1/N into b: eta scales with N"),
+        ("softmax.fisher", "attention.routing-law", "lemma.variance-form"),
+        OURS,
+        ("bayesgrad.dynamics.natural_direction", "bayesgrad.dynamics.replicator_step"),
+        _routes(proof="required", exact="required", code="required", check="required", wrong_laws="required"),
+    ),
+    Theorem(
+        "dynamics.frame-precision",
+        "Saturated routing stops, values need not",
+        r"\left|\frac{\partial L}{\partial s_{ij}}\right| \le M (1 - M) R, \qquad M = \max_j a_{ij}, \quad "
+        r"R = \max b_i - \min b_i",
+        (
+            _ROW,
+            "R stays bounded as a_i becomes one-hot",
+            "value gradients tend to u_i + sum of a_lj u_l over the other queries, which can vanish as well",
+            "nothing is said about when weights saturate",
+        ),
+        ("attention.saturation-bound", "attention.value-law"),
+        "arXiv 2512.22471 and 2512.22473 (the claim); the bound is ours",
+        ("bayesgrad.dynamics.frame_precision_bound",),
+        _routes(proof="required", exact=_INEQUALITY, code=_INEQUALITY, check="required", observed="required"),
+    ),
+)
+
+EM = (
+    Theorem(
+        "em.fisher-identity",
+        "The gradient of a mixture loss is that of its E-step",
+        r"dl = \sum_j r_j\, dc_j, \qquad l = -\log \sum_j \pi_j e^{-c_j}, \quad r_j \propto \pi_j e^{-c_j}",
+        ("priors pi fixed",),
+        (),
+        OURS,
+        ("bayesgrad.em.mixture_responsibilities",),
+        _IDENTITY,
+    ),
+    Theorem(
+        "em.proximal-e-step",
+        "Multiplying in a likelihood is a proximal step",
+        r"\arg\min_a \sum_j a_j b_j + \tfrac1\eta \mathrm{KL}(a \,\|\, a_0) = \frac{a_{0j} e^{-\eta b_j}}{Z}",
+        ("eta > 0", "minimum over the simplex, unique; a_0 need not have full support"),
+        ("lemma.gibbs",),
+        OURS,
+        ("bayesgrad.em.proximal_e_step",),
+        _routes(proof="required", exact="required", code="required", check="required", wrong_laws="required"),
+    ),
+    Theorem(
+        "em.proximal-m-step",
+        "A value step is a proximal step",
+        r"\arg\min_v \sum_{ij} a_{ij}\, u_i \cdot v_j + \frac{|v - v_0|^2}{2 \eta} = v_{0j} - \eta \sum_i a_{ij} u_i",
+        ("eta > 0",),
+        (),
+        OURS,
+        ("bayesgrad.em.proximal_m_step",),
+        _IDENTITY,
+    ),
+    Theorem(
+        "em.gaussian-mixture",
+        "Attention weights are the responsibilities of a Gaussian mixture",
+        r"\operatorname{softmax}_j(\text{scale}\, q \cdot k_j + \log \pi_j) = "
+        r"\frac{\rho_j\, \mathcal N(q; k_j, I/\text{scale})}{\sum_l \rho_l\, \mathcal N(q; k_l, I/\text{scale})}, "
+        r"\qquad \rho_j \propto \pi_j e^{\text{scale} |k_j|^2 / 2}",
+        ("scale > 0", "pi_j >= 0, not all 0", "a bias that depends on the query gives another prior per query"),
+        ("softmax.shift-invariance",),
+        OURS,
+        ("bayesgrad.em.gaussian_mixture_responsibilities",),
+        _IDENTITY,
+    ),
+    Theorem(
+        "em.not-variational",
+        "The attention pair is no EM: it can raise its own loss",
+        r"\forall \eta > 0\ \exists \text{ an instance}: \quad L(\text{value step}) < L_0 < "
+        r"L(\text{value step, then routing step})",
+        (
+            "witness at eta = 1: n = 1, m = 2, scores 0, W_O = (0,1,-1), y = 0, v = (5,-3)",
+            "for every eta: eta w^2 <= 1, V = max(4, 4/eta), v = ((1+V)/w, (1-V)/w), W_O = (0, w, -w)",
+            "for a fixed instance a small enough eta lowers L",
+        ),
+        (
+            "attention.upstream",
+            "attention.value-law",
+            "attention.routing-law",
+            "dynamics.natural-routing",
+            "lemma.em-identity",
+        ),
+        "arXiv 2512.22473 calls the reading structural; the witness is ours",
+        ("bayesgrad.em.not_variational_witness",),
+        _routes(proof="required", exact=_WITNESS, code=_WITNESS, check="required", observed=_NO_RUN),
+        naive=("alternating routing and value steps lower the loss as EM does",),
+    ),
+)
+
+FAMILIES: Mapping[str, tuple[Theorem, ...]] = MappingProxyType(
+    {
+        "Lemmas": LEMMAS,
+        "Cross-entropy and Bayes": BAYES,
+        "The head": HEAD,
+        "Dynamics": DYNAMICS,
+        "What EM means exactly": EM,
+    }
+)
+THEOREMS: tuple[Theorem, ...] = tuple(theorem for family in FAMILIES.values() for theorem in family)
+_BY_LABEL = {theorem.label: theorem for theorem in THEOREMS}
+
+
+def theorem(label: str) -> Theorem:
+    """The theorem of a label.
+
+    Raises:
+        ValueError: an unknown label; the message names the nearest ones.
+
+    >>> theorem("attention.routing-law").title
+    'The routing law: scores move by advantage'
+    """
+    if label not in _BY_LABEL:
+        near = difflib.get_close_matches(str(label), _BY_LABEL, n=3, cutoff=0.4) or list(_BY_LABEL)[:3]
+        raise ValueError(f"label: got {label!r}, expected one of the catalogue, such as {', '.join(near)}")
+    return _BY_LABEL[label]
