@@ -1,0 +1,311 @@
+"""Running one check: draw examples, compare, count the vacuous ones, and hold wrong laws against the same draws.
+
+A :class:`Check` says which law it is about, how shipped code computes the law's quantities on an example, and which
+oracles say what they should be. :func:`run` draws examples and
+
+* fails on the first entry outside the tolerance, shrunk to the smallest example that shows it;
+* counts a draw as vacuous, and not as an example, when every expected entry is 0 to rounding;
+* evaluates the law's own statement (if given) as one more witness;
+* evaluates every wrong law that has not been rejected yet. Rejected means: the right shape, real numbers, and an entry
+  outside the tolerance. A wrong law that raises, or has another shape, is not rejected by that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as seeded
+from hypothesis import strategies as st
+
+from .examples import Example
+from .tolerance import Difference, compare, tolerance
+
+VACUOUS_LIMIT = 0.2
+"""The largest share of draws in which a law may say 0 = 0."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What an oracle says a quantity is.
+
+    ``bound``: running error bound in roundings (None: the check's yardstick has it). ``direction``: the oracle knows
+    only the inner product of the quantity with this array.
+    """
+
+    value: np.ndarray
+    bound: np.ndarray | None = None
+    direction: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """An independent way to a law's quantities: name -> :class:`Reference` for one example."""
+
+    name: str
+    of: Callable[[Any], Mapping[str, Reference]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One law against its oracles. ``of`` computes the quantities with shipped code."""
+
+    label: str
+    of: Callable[[Any], Mapping[str, Any]]
+    given: st.SearchStrategy
+    oracles: tuple[Oracle, ...]
+    states: str = ""
+    name: str = ""
+    share: float = 1.0
+
+    def quantity(self) -> str | None:
+        """The quantity that the law's statement gives (None: the only one)."""
+        return self.states or None
+
+
+class LawViolation(AssertionError):
+    """A law that fails on an example; the message is the whole report."""
+
+
+@dataclass
+class Tally:
+    """What one check found."""
+
+    label: str
+    oracles: list[str]
+    examples: int = 0
+    vacuous: int = 0
+    worst_in_tolerance: float = 0.0
+    worst_error: float = 0.0
+    tolerance: float = 0.0
+    wrong: dict[str, dict[str, Any]] = field(default_factory=dict)
+    statement: str = "not evaluated"
+    failure: str = ""
+    seconds: float = 0.0
+
+    def as_record(self) -> dict[str, Any]:
+        """The tally as JSON data."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def references(check: Check, example: Example) -> dict[str, Mapping[str, Reference]]:
+    """What each oracle says about one example."""
+    return {oracle.name: oracle.of(example) for oracle in check.oracles}
+
+
+def yardstick(said: Mapping[str, Mapping[str, Reference]]) -> dict[str, Reference]:
+    """The references that carry error bounds: the first oracle that knows each quantity with a bound."""
+    found: dict[str, Reference] = {}
+    for quantities in said.values():
+        for name, reference in quantities.items():
+            if reference.bound is not None and reference.direction is None:
+                found.setdefault(name, reference)
+    return found
+
+
+def difference(got: Any, reference: Reference, bound: np.ndarray, dtype: object = np.float64) -> Difference:
+    """One quantity against one reference."""
+    if reference.direction is None:
+        return compare(got, reference.value, tolerance(bound, dtype))
+    shape = np.shape(reference.direction)
+    actual = np.asarray(got)
+    if actual.shape != shape:
+        return compare(actual, np.zeros(shape), tolerance(bound, dtype))
+    product = np.sum(actual * reference.direction)
+    # The product is taken here, in float64, so it adds one rounding an entry.
+    extra = np.sum((np.broadcast_to(bound, shape) + actual.size * np.abs(actual)) * np.abs(reference.direction))
+    return compare(product, np.asarray(reference.value), tolerance(extra, dtype))
+
+
+def is_vacuous(measure: Mapping[str, Reference], states: str) -> bool:
+    """Whether the law says 0 = 0 here: every expected entry is within its tolerance of 0."""
+    names = [states] if states in measure else list(measure)
+    return all(
+        bool(np.all(np.abs(measure[name].value) <= tolerance(measure[name].bound)))  # type: ignore[arg-type]
+        for name in names
+    )
+
+
+def disagreements(
+    check: Check,
+    example: Example,
+    got: Mapping[str, Any],
+    said: Mapping[str, Mapping[str, Reference]],
+    dtype: object = np.float64,
+) -> Iterable[tuple[str, str, Difference]]:
+    """(oracle, quantity, difference) for everything that was computed and that an oracle knows."""
+    measure = yardstick(said)
+    for oracle, quantities in said.items():
+        for name, reference in quantities.items():
+            bound = reference.bound if reference.bound is not None else measure[name].bound
+            if name not in got:
+                raise LawViolation(f"{check.label}: the check computes no {name!r}, which {oracle} knows")
+            yield oracle, name, difference(got[name], reference, np.asarray(bound), dtype)
+
+
+def report_violation(check: Check, example: Example, oracle: str, name: str, worst: Difference, command: str) -> str:
+    """The whole story of a failure, for a person: law, oracle, input, both numbers, command."""
+    where = f"{name}{list(worst.index)}" if worst.index else name
+    numbers = worst.why or (
+        f"{where} = {worst.got!r}, expected {worst.expected!r} "
+        f"(off by {worst.in_tolerance:.3g} tolerances of {worst.tolerance:.3g})"
+    )
+    return "\n".join(
+        (
+            f"{check.label} does not hold",
+            f"  against:   {oracle}",
+            f"  numbers:   {numbers}",
+            f"  smallest:  {example!r}",
+            f"  reproduce: {command}",
+        )
+    )
+
+
+def derived_seed(label: str, seed: int) -> int:
+    """A seed of its own for each law, the same on every machine and in every order of checks."""
+    return int.from_bytes(hashlib.sha256(f"{label}/{seed}".encode()).digest()[:8], "big")
+
+
+Evaluate = Callable[[Mapping[str, np.ndarray]], Any]
+
+
+def run(
+    check: Check,
+    *,
+    examples: int,
+    seed: int = 0,
+    statement: Evaluate | None = None,
+    wrong: Mapping[str, Evaluate] | None = None,
+    command: str = "pytest checks/",
+    least: int = 0,
+) -> Tally:
+    """Draw ``examples`` examples and judge the check; the tally's ``failure`` is empty if the law holds on all.
+
+    ``least``: how many non-vacuous examples there must be.
+    """
+    began = time.perf_counter()
+    tally = Tally(check.label, [oracle.name for oracle in check.oracles])
+    wrong = wrong or {}
+    tally.wrong = {
+        key: {"verdict": "undecided", "counterexample": "", "why": "no draw tells it apart"} for key in wrong
+    }
+    if statement is not None:
+        tally.statement = "agrees"
+
+    def judge(example: Example) -> None:
+        said = references(check, example)
+        measure = yardstick(said)
+        got = check.of(example)
+        for oracle, name, worst in disagreements(check, example, got, said):
+            tally.worst_in_tolerance = max(tally.worst_in_tolerance, worst.in_tolerance)
+            tally.worst_error = max(tally.worst_error, worst.relative)
+            if not worst.agrees:
+                raise LawViolation(report_violation(check, example, oracle, name, worst, command))
+        vacuous = is_vacuous(measure, check.states)
+        tally.vacuous += vacuous
+        tally.examples += not vacuous
+        stated = check.states or next(iter(measure))
+        expected = measure[stated]
+        admitted = tolerance(expected.bound)  # type: ignore[arg-type]
+        if not vacuous:
+            largest = float(np.max(np.abs(expected.value)))
+            tally.tolerance = max(tally.tolerance, float(np.max(admitted)) / largest)
+        if statement is None and not wrong:
+            return
+        tensors = example.tensors()
+        if statement is not None:
+            worst = compare(statement(tensors), expected.value, admitted)
+            tally.worst_in_tolerance = max(tally.worst_in_tolerance, worst.in_tolerance)
+            if not worst.agrees:
+                text = report_violation(
+                    check,
+                    example,
+                    f"{check.oracles[0].name} (the statement differs, not the code)",
+                    stated,
+                    worst,
+                    command,
+                )
+                raise LawViolation(text)
+        for key, evaluate in wrong.items():
+            if tally.wrong[key]["verdict"] != "rejected":
+                tally.wrong[key] = hold_against(evaluate, tensors, example, expected.value, admitted)
+
+    limits = settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        print_blob=False,
+    )
+    try:
+        seeded(derived_seed(check.label, seed))(limits(given(check.given)(judge)))()
+    except LawViolation as violation:
+        tally.failure = str(violation)
+    except Exception as error:
+        notes = "\n".join(getattr(error, "__notes__", []))
+        tally.failure = f"{check.label} could not be judged: {type(error).__name__}: {error}\n{notes}"
+    if not tally.failure:
+        tally.failure = shortcomings(tally, least)
+    tally.seconds = time.perf_counter() - began
+    return tally
+
+
+def hold_against(
+    evaluate: Evaluate,
+    tensors: Mapping[str, np.ndarray],
+    example: Example,
+    expected: np.ndarray,
+    admitted: np.ndarray,
+) -> dict[str, Any]:
+    """Whether this example refutes a wrong law: only by numbers of the right shape that are not the right ones."""
+    undecided = {"verdict": "undecided", "counterexample": ""}
+    try:
+        claimed = np.asarray(evaluate(tensors))
+    except Exception as error:
+        return {**undecided, "why": f"raised {type(error).__name__}: {error}"}
+    if claimed.shape != expected.shape or claimed.dtype.kind not in "fiub" or not np.all(np.isfinite(claimed)):
+        return {**undecided, "why": f"shape {claimed.shape} or dtype {claimed.dtype}, or numbers that are not finite"}
+    worst = compare(claimed, expected, admitted)
+    if worst.agrees:
+        return {**undecided, "why": "no draw tells it apart"}
+    return {
+        "verdict": "rejected",
+        "counterexample": repr(example),
+        "why": f"{worst.got!r} at {list(worst.index)}, the truth is {worst.expected!r}",
+    }
+
+
+def shortcomings(tally: Tally, least: int) -> str:
+    """Why a check in which nothing disagreed still fails, or nothing."""
+    drawn = tally.examples + tally.vacuous
+    if tally.vacuous > VACUOUS_LIMIT * drawn:
+        return f"{tally.label}: {tally.vacuous} of {drawn} draws are vacuous (0 = 0), more than {VACUOUS_LIMIT:.0%}"
+    if tally.examples < least:
+        return f"{tally.label}: only {tally.examples} non-vacuous examples, {least} are asked for"
+    spared = [key for key, found in tally.wrong.items() if found["verdict"] != "rejected"]
+    if spared:
+        reasons = "; ".join(f"{key}: {tally.wrong[key]['why']}" for key in spared)
+        return f"{tally.label}: wrong laws that no example rejects: {reasons}"
+    return ""
+
+
+def named(pairs: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, Reference]:
+    """name -> (value, bound) as references."""
+    return {name: Reference(np.asarray(value), np.asarray(bound)) for name, (value, bound) in pairs.items()}
+
+
+def unbounded(pairs: Mapping[str, np.ndarray]) -> dict[str, Reference]:
+    """name -> value as references whose bounds another oracle has."""
+    return {name: Reference(np.asarray(value)) for name, value in pairs.items()}
+
+
+def labels(checks: Sequence[Check]) -> list[str]:
+    """The labels of the checks, each once, in order."""
+    return list(dict.fromkeys(check.label for check in checks))

@@ -1,0 +1,176 @@
+"""Hypothesis strategies that build tiny attention blocks; they never filter, so no draw is thrown away.
+
+All real entries of an example come from one string of bytes: entry p is base_p + delta(r_p) with
+
+    delta = 0, 1/64, -1/64, 2/64, -2/64, ..., 2, -127/64        for r = 0, 1, 2, 3, 4, ..., 255
+
+and base a fixed sequence of eighths without zeros or symmetry. So a draw costs one call however many entries there are,
+every entry is exact in float32, shrinking a byte towards 0 makes the printed block readable, and the simplest block is
+not a degenerate one (all zeros would satisfy every law as 0 = 0). Sizes are pairwise different, so that a transposed
+result has another shape and a swapped pair of indices another value; squares (n = m) are drawn as well, because some
+mistakes (a_ij against a_ji) have the right shape only there. Draws are labelled with Hypothesis' ``event``: see them
+with --hypothesis-show-statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import permutations
+
+import numpy as np
+from hypothesis import event
+from hypothesis import strategies as st
+
+from .examples import Array, Head, Logits
+
+UNIT = 64.0
+"""Entries are whole multiples of 1 / UNIT, in (-3, 3)."""
+
+_DELTA = np.array([(r + 1) // 2 * (1 if r % 2 else -1) for r in range(256)]) / UNIT
+_BASE = np.array([(p * 11 % 7 + 1) * (1 if p * p % 5 in (0, 1) else -1) for p in range(35)]) / 8
+
+SCALES: tuple[float | None, ...] = (None, 1.0, 0.5, -0.75)
+"""None is the default 1/sqrt(d_k); a negative scale is allowed by the laws, and is drawn."""
+
+
+class Entries:
+    """A supply of drawn bytes that is cut into arrays, in order."""
+
+    def __init__(self, draw: st.DrawFn, count: int) -> None:
+        self._bytes = np.frombuffer(draw(st.binary(min_size=count, max_size=count)), dtype=np.uint8)
+        self._used = 0
+
+    def _next(self, shape: tuple[int, ...]) -> Array:
+        count = int(np.prod(shape))
+        taken = self._bytes[self._used : self._used + count]
+        if taken.size != count:
+            raise AssertionError("a strategy asked for more entries than it announced")
+        self._used += count
+        return taken.reshape(shape)
+
+    def reals(self, *shape: int) -> Array:
+        """Dyadic numbers in (-3, 3); the base sequence, from here on, where the bytes are 0."""
+        start = self._used
+        deltas = _DELTA[self._next(shape)]
+        return deltas + _BASE[np.arange(start, self._used) % _BASE.size].reshape(shape)
+
+    def positives(self, *shape: int) -> Array:
+        """Numbers in [1/64, 4], 1/64 where the bytes are 0."""
+        return (1.0 + self._next(shape)) / UNIT
+
+    def bits(self, *shape: int, rate: float = 0.5) -> Array:
+        """Booleans, each True with probability ``rate``; all True where the bytes are 0."""
+        return self._next(shape) < round(256 * rate)
+
+    def whole(self, bound: int, *shape: int) -> Array:
+        """Integers 0, ..., bound - 1."""
+        return self._next(shape).astype(np.int64) % bound
+
+
+def count(*shapes: tuple[int, ...]) -> int:
+    """How many entries arrays of these shapes have together."""
+    return int(sum(np.prod(shape) for shape in shapes))
+
+
+def distinct_sizes(number: int, *, largest: int, least: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """All tuples of ``number`` pairwise different sizes up to ``largest``, position p at least ``least[p]``."""
+    found = [
+        sizes
+        for sizes in permutations(range(1, largest + 1), number)
+        if all(size >= bound for size, bound in zip(sizes, least, strict=True))
+    ]
+    return sorted(found, key=lambda sizes: (int(np.prod(sizes)), sizes))
+
+
+_RECTANGLES = distinct_sizes(4, largest=5, least=(1, 2, 1, 1))
+_SQUARES: list[tuple[int, ...]] = [(n, n, d_k, d_v) for n, d_k, d_v in distinct_sizes(3, largest=4, least=(2, 1, 1))]
+
+
+def without_empty_rows(draw: st.DrawFn, n: int, m: int) -> Array:
+    """A visibility mask (n, m) in which every query sees a key, and, where m > 1, the last query sees two."""
+    kind = draw(st.sampled_from(("random", "causal", "window")))
+    event(f"mask: {kind}")
+    if kind == "random":
+        entries = Entries(draw, n * m + n)
+        mask = entries.bits(n, m, rate=0.65)
+        mask[np.arange(n), entries.whole(m, n)] = True
+    elif kind == "causal":
+        mask = np.tri(n, m, dtype=bool)
+    else:
+        left = draw(st.integers(0, 2))
+        i, j = np.arange(n)[:, None], np.arange(m)[None, :]
+        mask = (j >= np.minimum(i, m - 1) - left) & (j <= i + 1)
+    mask = mask.copy()
+    mask[-1, : min(2, m)] = True
+    return mask
+
+
+@st.composite
+def heads(
+    draw: st.DrawFn,
+    *,
+    sizes: list[tuple[int, ...]] | None = None,
+    masks: bool = True,
+    biases: bool = True,
+    dropout: bool = True,
+    scales: tuple[float | None, ...] = SCALES,
+    squares: bool = True,
+) -> Head:
+    """Single heads with a random upstream gradient; no row is empty.
+
+    Three of four draws are rectangles with pairwise different n, m, d_k, d_v; one in four has n = m (unless ``squares``
+    is False).
+    """
+    square = squares and draw(st.sampled_from((False, False, False, True)))
+    n, m, d_k, d_v = draw(st.sampled_from(sizes or (_SQUARES if square else _RECTANGLES)))
+    event("shape: square" if n == m else "shape: rectangle")
+    entries = Entries(draw, count((n, d_k), (m, d_k), (m, d_v), (n, d_v), (n, m), (n, m)))
+    q, k, v, u = (entries.reals(*shape) for shape in ((n, d_k), (m, d_k), (m, d_v), (n, d_v)))
+    mask = without_empty_rows(draw, n, m) if masks and draw(st.booleans()) else None
+    bias = entries.reals(n, m) if biases and draw(st.booleans()) else None
+    multiplier = None
+    if dropout and draw(st.booleans()):
+        event("dropout")
+        multiplier = entries.bits(n, m, rate=0.75) / 0.75
+    return Head(q, k, v, u, mask, bias, multiplier, draw(st.sampled_from(scales)))
+
+
+@st.composite
+def logits(draw: st.DrawFn, *, ignored: bool = True, class_weights: bool = True, smoothing: bool = True) -> Logits:
+    """Logits (n, C), n different from C, with hard targets of which at least one counts."""
+    n, C = draw(st.sampled_from(distinct_sizes(2, largest=5, least=(1, 2))))
+    entries = Entries(draw, count((n, C), (n,), (n,), (C,)))
+    z = entries.reals(n, C)
+    targets = entries.whole(C, n)
+    kept = entries.bits(n, rate=0.7)
+    if ignored and draw(st.booleans()):
+        event("some targets ignored")
+        kept[0] = True
+        targets = np.where(kept, targets, -100)
+    omega = entries.positives(C) if class_weights and draw(st.booleans()) else None
+    eps = draw(st.sampled_from((0.0, 0.25, 0.1))) if smoothing else 0.0
+    return Logits(z, targets, draw(st.sampled_from(("sum", "mean"))), omega, eps)
+
+
+def example_of(strategy: st.SearchStrategy, number: int, seed: int = 0) -> list:
+    """``number`` examples of a strategy, the same ones every time: for fixed benches of examples outside Hypothesis."""
+    from hypothesis import HealthCheck, Phase, given, settings
+    from hypothesis import seed as seeded
+
+    found: list = []
+    keep: Callable = found.append
+
+    @seeded(seed)
+    @settings(
+        max_examples=number,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def collect(example: object) -> None:
+        keep(example)
+
+    collect()
+    return found

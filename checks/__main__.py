@@ -1,0 +1,52 @@
+"""``python -m checks``: run ``pytest checks/`` unless nothing changed since it last passed; then print the ledger."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from derivations.evidence import ROOT, DamagedEvidence, read
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run what must be run; the exit status is pytest's (0: every law holds)."""
+    from bayesgrad.testing.profiles import PROFILES
+
+    parser = argparse.ArgumentParser(prog="python -m checks", description=__doc__)
+    parser.add_argument("--profile", choices=sorted(PROFILES), default="quick", help="how many examples (quick)")
+    parser.add_argument("--force", action="store_true", help="run even if the evidence is fresh")
+    parser.add_argument("--ledger-only", action="store_true", help="print the ledger, run nothing")
+    options, passed_on = parser.parse_known_args(arguments)
+    os.chdir(ROOT)
+    try:
+        fragment = read("check")
+    except DamagedEvidence as error:
+        print(error, file=sys.stderr)
+        fragment = None
+    if options.ledger_only or (fragment is not None and not options.force and _serves(fragment, options.profile)):
+        from checks import evidence
+
+        print("\n".join(evidence.ledger(fragment)))
+        if not options.ledger_only:
+            print("nothing changed since these checks ran; --force runs them again")
+        return 0
+    import pytest
+
+    return int(pytest.main(["checks/", "-q", f"--hypothesis-profile={options.profile}", *passed_on]))
+
+
+def _serves(fragment: dict, profile: str) -> bool:
+    """Whether fresh evidence answers the question: everything passed, with at least this profile's examples."""
+    from bayesgrad.testing.profiles import PROFILES
+
+    had = PROFILES.get(fragment.get("profile", ""))
+    enough = had is not None and had.examples >= PROFILES[profile].examples
+    return enough and all(found["verdict"] == "passed" for found in fragment["results"].values())
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,150 @@
+"""pytest's side of the checks: profiles, the collection of tallies (also from xdist's workers), evidence and ledger."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+from bayesgrad.testing.profiles import PROFILES, Profile
+from checks import evidence
+from checks.registry import PROPERTY
+from derivations.evidence import DamagedEvidence, read
+
+for _name in PROFILES:
+    # Draws come from a seed of ours, the same by default everywhere, so that a run is its own reproduction.
+    settings.register_profile(_name, database=None, deadline=None, print_blob=False)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """--ledger-only."""
+    parser.addoption(
+        "--ledger-only", action="store_true", help="print the ledger of the evidence there is, run nothing"
+    )
+
+
+def _profile(config: pytest.Config) -> Profile:
+    name = config.getoption("hypothesis_profile", None) or os.environ.get("BAYESGRAD_PROFILE", "quick")
+    if name not in PROFILES:
+        raise pytest.UsageError(f"--hypothesis-profile: got {name!r}, expected one of {', '.join(PROFILES)}")
+    return PROFILES[name]
+
+
+def _seed(config: pytest.Config) -> int:
+    given = config.getoption("hypothesis_seed", None)
+    if given is None:
+        return 0
+    try:
+        return int(given)
+    except ValueError:
+        raise pytest.UsageError(f"--hypothesis-seed: got {given!r}, expected a whole number") from None
+
+
+@pytest.fixture(scope="session")
+def profile(pytestconfig: pytest.Config) -> Profile:
+    """The profile in force."""
+    return _profile(pytestconfig)
+
+
+@pytest.fixture(scope="session")
+def draw_seed(pytestconfig: pytest.Config) -> int:
+    """The seed from which every check derives its own."""
+    return _seed(pytestconfig)
+
+
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """Answer --ledger-only without collecting anything."""
+    if not config.getoption("--ledger-only"):
+        return None
+    try:
+        fragment = read("check")
+    except DamagedEvidence as error:
+        print(error)
+        return 2
+    print("\n".join(evidence.ledger(fragment)))
+    return 0
+
+
+class Collector:
+    """Gathers the tallies of a session and turns them into evidence."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.began = time.perf_counter()
+        self.tallies: list[dict[str, Any]] = []
+        self.ran: set[str] = set()
+        self.failed: list[str] = []
+        self.collected: set[str] | None = None
+        self.fragment: dict[str, Any] | None = None
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Note which checks there are (before -k and --deselect take some away)."""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take the tally out of a finished check; xdist sends reports, with their properties, to the controller."""
+        if "check_" not in report.nodeid or not report.nodeid.startswith("checks/"):
+            return
+        if report.when == "call":
+            self.ran.add(report.nodeid)
+            self.tallies += [value for name, value in report.user_properties if name == PROPERTY]  # type: ignore[misc]
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Only the controller collects."""
+    if not hasattr(config, "workerinput"):
+        config.stash[_COLLECTOR] = Collector(config)
+        config.pluginmanager.register(config.stash[_COLLECTOR], "bayesgrad-collector")
+    _profile(config), _seed(config)
+
+
+_COLLECTOR = pytest.StashKey[Collector]()
+
+
+def _is_complete(config: pytest.Config) -> bool:
+    """Whether this run was asked for all of checks/, not for a part of it."""
+    option = config.option
+    narrowed = option.keyword or option.markexpr or getattr(option, "deselect", None) or getattr(option, "lf", False)
+    asked = [str(argument).rstrip("/") for argument in config.args]
+    root = str(config.rootpath / "checks")
+    whole = any(argument in ("checks", root, str(config.rootpath), ".") for argument in asked)
+    return whole and not narrowed and not option.collectonly
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Write the evidence of a complete run; a part of the checks leaves it as it was."""
+    collector = session.config.stash.get(_COLLECTOR, None)
+    if collector is None or not collector.tallies or not _is_complete(session.config):
+        return
+    if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        return
+    if any(node for node in collector.failed if node.startswith("checks/")) and not collector.tallies:
+        return
+    collector.fragment = evidence.write(
+        collector.tallies,
+        profile=_profile(session.config).name,
+        seed=_seed(session.config),
+        seconds=time.perf_counter() - collector.began,
+    )
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """The ledger, after everything else."""
+    collector = config.stash.get(_COLLECTOR, None)
+    if collector is None or not collector.tallies:
+        return
+    terminalreporter.section("ledger")
+    if collector.fragment is None:
+        terminalreporter.write_line("A part of the checks ran, so no evidence was written; these are the tallies.")
+        for label, found in evidence.merge(collector.tallies).items():
+            terminalreporter.write_line(
+                f"{label}: {found['verdict']}, {found['examples']} examples, {found['vacuous']} vacuous, "
+                f"worst error {found['worst_in_tolerance']:.2g} tolerances"
+            )
+        return
+    for line in evidence.ledger(collector.fragment):
+        terminalreporter.write_line(line)

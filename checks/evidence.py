@@ -1,0 +1,190 @@
+"""From the tallies of a run to the check evidence, and from all evidence to the ledger.
+
+The check route writes one fragment (``report/build/evidence/check.json``); what the other routes found is read from
+theirs, and a route whose sources changed since counts as "not run". ``ledger()`` computes every cell; nothing is typed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from derivations import evidence as files
+
+SOURCES = ("bayesgrad/*.py", "bayesgrad/tasks/*.py", "bayesgrad/testing/**/*.py", "checks/*.py", "derivations/*.py")
+VERSIONS = ("numpy", "torch", "hypothesis", "mpmath")
+
+
+def merge(tallies: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """label -> the verdict over all its checks."""
+    results: dict[str, dict[str, Any]] = {}
+    for tally in sorted(tallies, key=lambda t: (t["label"], sorted(t["oracles"]))):
+        found = results.setdefault(
+            tally["label"],
+            {
+                "verdict": "passed",
+                "reason": "",
+                "oracles": [],
+                "examples": 0,
+                "vacuous": 0,
+                "worst_error": 0.0,
+                "worst_in_tolerance": 0.0,
+                "tolerance": 0.0,
+                "statement": "not evaluated",
+                "seconds": 0.0,
+            },
+        )
+        found["oracles"] = sorted({*found["oracles"], *tally["oracles"]})
+        for name in ("examples", "vacuous"):
+            found[name] += tally[name]
+        for name in ("worst_error", "worst_in_tolerance", "tolerance"):
+            found[name] = max(found[name], finite(tally[name]))
+        found["seconds"] = round(found["seconds"] + tally["seconds"], 3)
+        if tally["statement"] != "not evaluated":
+            found["statement"] = tally["statement"]
+        if tally["failure"]:
+            found["verdict"], found["reason"] = "failed", tally["failure"]
+            if found["statement"] == "agrees":
+                found["statement"] = "not settled"
+    return results
+
+
+def mutants(tallies: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """label -> {"rejected", "total", "survivors", "laws"} over the wrong laws; one check that rejects is enough."""
+    seen: dict[str, dict[str, Any]] = {}
+    for tally in sorted(tallies, key=lambda t: (t["label"], sorted(t["oracles"]))):
+        for key, found in tally["wrong"].items():
+            laws = seen.setdefault(tally["label"], {})
+            if laws.get(key, {}).get("verdict") != "rejected":
+                laws[key] = found
+    return {
+        label: {
+            "rejected": sum(found["verdict"] == "rejected" for found in laws.values()),
+            "total": len(laws),
+            "survivors": sorted(key for key, found in laws.items() if found["verdict"] != "rejected"),
+            "laws": dict(sorted(laws.items())),
+        }
+        for label, laws in seen.items()
+    }
+
+
+def finite(x: float) -> float:
+    """A number that JSON can hold."""
+    return float(x) if abs(x) < 1e300 else 1e300
+
+
+def write(tallies: Sequence[Mapping[str, Any]], *, profile: str, seed: int, seconds: float) -> dict[str, Any]:
+    """Write the check fragment of a complete run, and return it."""
+    results = merge(tallies)
+    files.write(
+        "check",
+        results,
+        sources=files.sources(SOURCES),
+        versions=files.versions(*VERSIONS),
+        seconds=seconds,
+        mutants=mutants(tallies),
+        profile=profile,
+        seed=seed,
+    )
+    fragment = files.load("check")
+    assert fragment is not None
+    return fragment
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the ledger."""
+
+    label: str
+    routes: dict[str, str]
+    checks: str
+    wrong: str
+    observed: str
+    good: bool
+
+
+ROUTES = ("proof", "exact", "code", "formal")
+_SHORT = {
+    "not run": "not run",
+    "not applicable": "-",
+    "proved": "proved",
+    "refuted": "REFUTED",
+    "undecided": "undecided",
+}
+
+
+def _theorems() -> list[Any]:
+    from bayesgrad.theorems import THEOREMS
+
+    return list(THEOREMS)
+
+
+def _cell(route: str, theorem: Any, fragment: Mapping[str, Any] | None) -> str:
+    wanted = theorem.routes.get(route, "not applicable")
+    found = None if fragment is None else fragment["results"].get(theorem.label)
+    if found is not None:
+        return _SHORT.get(found["verdict"], found["verdict"])
+    return "not run" if wanted in ("required", "optional") else "-"
+
+
+def rows(check: Mapping[str, Any] | None, others: Mapping[str, Mapping[str, Any] | None]) -> list[Row]:
+    """The ledger, line by line, in the order of the catalogue."""
+    out = []
+    for theorem in _theorems():
+        label = theorem.label
+        found = None if check is None else check["results"].get(label)
+        wrong = None if check is None else check.get("mutants", {}).get(label)
+        if found is None:
+            said = "not run" if theorem.routes.get("check", "required") in ("required", "optional") else "-"
+        else:
+            said = (
+                f"{found['verdict']} {found['examples']}+{found['vacuous']}v {found['worst_in_tolerance']:.2g}tol "
+                f"{len(found['oracles'])} oracle{'s' * (len(found['oracles']) != 1)}"
+            )
+        observed = others.get("observed")
+        seen = None if observed is None else observed["results"].get(label)
+        out.append(
+            Row(
+                label,
+                {route: _cell(route, theorem, others.get(route)) for route in ROUTES},
+                said,
+                "-" if wrong is None else f"{wrong['rejected']}/{wrong['total']}",
+                "-" if seen is None else str(seen["verdict"]),
+                found is not None and found["verdict"] == "passed",
+            )
+        )
+    return out
+
+
+def read_others() -> dict[str, Mapping[str, Any] | None]:
+    """The evidence of the routes that pytest does not run; None where it is missing, stale or damaged."""
+    found: dict[str, Mapping[str, Any] | None] = {}
+    for route in (*ROUTES, "observed"):
+        try:
+            found[route] = files.read(route)
+        except files.DamagedEvidence:
+            found[route] = None
+    return found
+
+
+HEADER = ("label", *ROUTES, "checks: verdict, examples + vacuous, worst error, oracles", "wrong", "observed")
+
+
+def ledger(check: Mapping[str, Any] | None) -> list[str]:
+    """The ledger as lines of plain text."""
+    table: list[tuple[str, ...]] = [HEADER]
+    lines = rows(check, read_others())
+    table += [(row.label, *row.routes.values(), row.checks, row.wrong, row.observed) for row in lines]
+    widths = [max(len(line[c]) for line in table) for c in range(len(HEADER))]
+    text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table]
+    text.insert(1, "-" * (sum(widths) + 2 * len(widths) - 2))
+    checked = [row for row in lines if row.checks not in ("not run", "-")]
+    text.append("")
+    text.append(
+        f"{sum(row.good for row in lines)} of {len(lines)} labels passed their checks, "
+        f"{len(checked) - sum(row.good for row in checked)} failed, "
+        f"{sum(row.checks == 'not run' for row in lines)} not run; "
+        "examples + v(acuous draws), worst error in units of the tolerance, wrong laws rejected/total"
+    )
+    return text

@@ -1,0 +1,82 @@
+"""``@checks``: a function that computes a law's quantities with shipped code becomes a check with evidence.
+
+    @checks("attention.value-law", oracle=(REVERSE, FORWARD), given=heads(), states="v")
+    def check_value_law(head):
+        return {"v": gradients.value_gradient(weights(head), head.u)}
+
+The decorated function says only what bayesgrad computes; the engine draws the examples, asks the oracles, evaluates the
+statement that was proved and the wrong laws of the same label, and counts. pytest collects the result like any test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hypothesis import strategies as st
+
+from bayesgrad.testing.engine import Check, Evaluate, Oracle, Tally, run
+from bayesgrad.testing.profiles import Profile
+
+CHECKS: list[Check] = []
+PROPERTY = "bayesgrad check"
+
+
+def statement_of(label: str) -> Evaluate | None:
+    """The proved statement as a function of named tensors, or None where there is none to evaluate."""
+    return None
+
+
+def wrong_laws_of(label: str) -> dict[str, Evaluate]:
+    """id -> the wrong laws of a label as functions of named tensors."""
+    return {}
+
+
+def checks(
+    label: str,
+    *,
+    oracle: Oracle | tuple[Oracle, ...],
+    given: st.SearchStrategy,
+    states: str = "",
+    share: float = 1.0,
+) -> Callable[[Callable[[Any], Mapping[str, Any]]], Callable[..., None]]:
+    """Make a check of ``label``. ``states``: the quantity of the statement; ``share``: of the usual examples."""
+    oracles = oracle if isinstance(oracle, tuple) else (oracle,)
+
+    def decorate(function: Callable[[Any], Mapping[str, Any]]) -> Callable[..., None]:
+        check = Check(label, function, given, oracles, states, function.__name__, share)
+        CHECKS.append(check)
+        where = f"checks/{function.__module__.rpartition('.')[2]}.py::{function.__name__}"
+
+        def check_it(record_property: Callable[[str, object], None], profile: Profile, draw_seed: int) -> None:
+            command = f'pytest "{where}" --hypothesis-profile={profile.name} --hypothesis-seed={draw_seed}'
+            tally = run(
+                check,
+                examples=max(int(profile.examples * share), 1),
+                least=int(profile.least * share),
+                seed=draw_seed,
+                statement=statement_of(label),
+                wrong=wrong_laws_of(label),
+                command=command,
+            )
+            settle(tally, record_property)
+
+        check_it.__name__ = function.__name__
+        check_it.__qualname__ = function.__qualname__
+        check_it.__module__ = function.__module__
+        check_it.__doc__ = function.__doc__
+        check_it.check = check  # type: ignore[attr-defined]
+        return check_it
+
+    return decorate
+
+
+def settle(tally: Tally, record_property: Callable[[str, object], None]) -> None:
+    """Hand a tally to the ledger, and fail if the law failed."""
+    record_property(PROPERTY, tally.as_record())
+    if tally.failure:
+        raise LawFailed(tally.failure)
+
+
+class LawFailed(AssertionError):
+    """What pytest shows for a law that does not hold."""
