@@ -10,6 +10,7 @@
 """
 
 from bayesgrad.attention import Attention, attention
+from bayesgrad.block import BlockAttention, BlockGradients, attention_block_gradients
 from bayesgrad.cross_entropy import CrossEntropy, cross_entropy
 from bayesgrad.gradients import (
     AttentionGradients,
@@ -40,11 +41,14 @@ __version__ = "0.1.0"
 __all__ = [
     "Attention",
     "AttentionGradients",
+    "BlockAttention",
+    "BlockGradients",
     "CrossEntropy",
     "InputGradients",
     "ProjectionGradients",
     "advantage",
     "attention",
+    "attention_block_gradients",
     "attention_gradients",
     "causal_mask",
     "compatibility",

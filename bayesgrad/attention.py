@@ -61,6 +61,11 @@ def checked(q: Array, k: Array, v: Array, u: Array, mask: Array, bias: Array, sc
     return Head(xp, q, k, v, u, mask, bias, factor, dropout)
 
 
+def upstream(head: Head, u: Array) -> Head:
+    """The head with an upstream gradient that was not known before the forward map."""
+    return head._replace(u=u if head.mask is None else _arrays.keep(head.xp, _arrays.seeing_queries(head.mask), u))
+
+
 def forward(head: Head) -> Attention:
     """The three equations above, in the accumulation dtype."""
     xp = head.xp

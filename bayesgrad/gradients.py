@@ -259,8 +259,8 @@ def attention_gradients(
     >>> import numpy as np
     >>> one = np.ones((1, 1))
     >>> got = attention_gradients(one, one, 2 * one, one)
-    >>> got.scores.tolist(), got.values.tolist()
-    ([[0.0]], [[1.0]])
+    >>> bool(got.scores == 0), got.values.tolist()
+    (True, [[1.0]])
     """
     head = checked(q, k, v, u, mask, bias, scale, dropout)
     got = backward(head, forward(head), None if bias is None else tuple(bias.shape))
