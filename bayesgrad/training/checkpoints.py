@@ -1,0 +1,81 @@
+"""Checkpoints: parameters, update state and step of one run, loadable with ``weights_only=True``.
+
+Written whole or not at all; the one before is kept, so that a kill at any moment leaves a good one. A checkpoint names
+its config and seed, and refuses to continue another run.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bayesgrad.training.files import RunError, write_whole
+from bayesgrad.training.model import Parameters
+
+FORMAT = 1
+KEEP = 2
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The state before ``step``: everything with a smaller step number has been done and logged."""
+
+    step: int
+    parameters: Parameters
+    state: dict[str, Any]
+    passes: int
+
+
+def path_of(folder: Path, step: int) -> Path:
+    return folder / f"step-{step:07d}.pt"
+
+
+def save(folder: Path, checkpoint: Checkpoint, *, config_hash: str, seed: int, fingerprint: str) -> Path:
+    """Write a checkpoint and drop all but the newest two."""
+    data = {
+        "format": FORMAT,
+        "config_hash": config_hash,
+        "seed": seed,
+        "fingerprint": fingerprint,
+        "step": checkpoint.step,
+        "passes": checkpoint.passes,
+        "parameters": {name: value.detach().clone() for name, value in checkpoint.parameters.items()},
+        "state": checkpoint.state,
+    }
+    path = path_of(folder, checkpoint.step)
+    write_whole(path, lambda out: torch.save(data, out))
+    for old in sorted(folder.glob("step-*.pt"))[:-KEEP]:
+        old.unlink(missing_ok=True)
+    return path
+
+
+def load(path: Path, *, config_hash: str, seed: int, fingerprint: str | None = None) -> Checkpoint:
+    """Read a checkpoint of this very run; anything else raises RunError."""
+    try:
+        data = torch.load(path, weights_only=True)
+    except FileNotFoundError as error:
+        raise RunError(f"{path}: no such file, expected a checkpoint") from error
+    except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as error:
+        raise RunError(
+            f"{path}: damaged or no checkpoint of ours; delete it and give the same command again"
+        ) from error
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise RunError(f"{path}: no checkpoint of ours (format {FORMAT} expected); delete it and run again")
+    if data["config_hash"] != config_hash or data["seed"] != seed:
+        raise RunError(
+            f"{path}: belongs to config {data['config_hash']} with seed {data['seed']}, "
+            f"expected config {config_hash} with seed {seed}; give it its own folder"
+        )
+    if fingerprint is not None and data["fingerprint"] != fingerprint:
+        raise RunError(f"{path}: written by other sources or versions; delete the run folder and run again")
+    return Checkpoint(data["step"], data["parameters"], data["state"], data["passes"])
+
+
+def newest(folder: Path, *, config_hash: str, seed: int, fingerprint: str | None = None) -> Checkpoint | None:
+    """The newest checkpoint in ``folder``; None when there is none."""
+    paths = sorted(folder.glob("step-*.pt"))
+    return load(paths[-1], config_hash=config_hash, seed=seed, fingerprint=fingerprint) if paths else None

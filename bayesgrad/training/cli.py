@@ -1,0 +1,308 @@
+"""The command line.
+
+``--list`` | ``run [EXPERIMENT|CONFIG.json] --size quick|full`` | ``show WHAT`` | ``compare A B`` | ``resume FOLDER``
+
+What is finished and fresh is not redone. Bad input is one sentence and exit status 2; Ctrl-C finishes the steps at
+hand, saves, says how to go on, and exits with 130.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bayesgrad.training import records
+from bayesgrad.training.config import digest, from_json
+from bayesgrad.training.experiments import EXPERIMENTS, SIZES, Experiment, experiment
+from bayesgrad.training.files import RunError, read_json, read_metrics
+from bayesgrad.training.runs import Job, Run
+from bayesgrad.training.sources import CHECKOUT, closure, fingerprint
+
+THREADS = 1
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="python -m bayesgrad.training", description="Run experiments, judge claims.")
+    top.add_argument("--list", action="store_true", help="the experiments, their claims, and what has been done")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND")
+    run = commands.add_parser("run", help="run an experiment (all of them without a name), or one config file")
+    run.add_argument("what", nargs="?", help="an experiment, or a config.json")
+    run.add_argument("--size", default="quick", help="quick (minutes) or full (hours); default quick")
+    run.add_argument("--seed", type=int, default=0, help="seed of a config file's run; default 0")
+    _common(run)
+    show = commands.add_parser("show", help="print an experiment's record, a record file, or a run folder")
+    show.add_argument("what")
+    show.add_argument("--size", default=None)
+    compare = commands.add_parser("compare", help="where two records or two runs differ (exit status 1 if they do)")
+    compare.add_argument("first")
+    compare.add_argument("second")
+    resume = commands.add_parser("resume", help="go on with a run folder that was interrupted or killed")
+    resume.add_argument("folder")
+    _common(resume)
+    return top
+
+
+def _common(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--runs", default="runs", help="folder of run folders; default runs")
+    command.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes; default one a core")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit status."""
+    top = parser()
+    try:
+        options = top.parse_args(argv)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    try:
+        if options.list:
+            return list_experiments()
+        if options.command == "run":
+            return run(options)
+        if options.command == "show":
+            return show(options)
+        if options.command == "compare":
+            return compare(options)
+        if options.command == "resume":
+            return resume(options)
+    except (ValueError, OSError) as error:
+        print(f"bayesgrad.training: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted; give the same command again to go on", file=sys.stderr)
+        return 130
+    top.print_help()
+    return 2
+
+
+def list_experiments() -> int:
+    for each in EXPERIMENTS.values():
+        print(f"{each.id}  ({each.code}) {each.title}\n    {each.question}")
+        print(f"    claims: {', '.join(each.claims)}")
+        for size in SIZES:
+            path = records.path_of(CHECKOUT, each.id, size)
+            jobs = each.plan(size, {})
+            state = f"record {path.relative_to(CHECKOUT)}" if path.exists() else "no record"
+            print(f"    {size}: {len(jobs)} runs to begin with, {state}")
+    return 0
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.size not in SIZES:
+        raise ValueError(f"--size: got {options.size!r}, expected one of {', '.join(SIZES)}")
+    if options.workers < 1:
+        raise ValueError(f"--workers: got {options.workers}, expected at least 1")
+    root = Path(options.runs)
+    if options.what is not None and options.what.endswith(".json"):
+        return run_config(Path(options.what), options.seed, root)
+    chosen = list(EXPERIMENTS.values()) if options.what is None else [experiment(options.what)]
+    status = 0
+    for each in chosen:
+        status = run_experiment(each, options.size, root, options.workers)
+        if status:
+            break
+    if CHECKOUT.joinpath("derivations").is_dir():
+        from bayesgrad.training import observed
+
+        observed.write()
+    return status
+
+
+def record_key(each: Experiment, jobs: Sequence[Job]) -> str:
+    """What a record must match to be fresh: the plan, and the sources of the runs and of what judges them."""
+    files = closure(each.plan.__module__, "bayesgrad.training.records", *each.modules)
+    return digest({"plan": records.plan_digest(jobs), "files": fingerprint(files, THREADS)})
+
+
+def run_experiment(each: Experiment, size: Any, root: Path, workers: int) -> int:
+    """Bring the record of an experiment up to date; 0, or 130 after an interrupt."""
+    first = each.plan(size, {})
+    key = record_key(each, first)
+    path = records.path_of(CHECKOUT, each.id, size)
+    if path.exists():
+        try:
+            record = records.load(path)
+        except RunError:
+            record = None
+        if record and record["state"] == "finished" and record["fingerprint"] == key:
+            print_summary(record, f"fresh, {path.relative_to(CHECKOUT)}")
+            return 0
+
+    from rich.console import Console
+
+    from bayesgrad.training.progress import Bars
+    from bayesgrad.training.sweep import Stopped, collect, run_jobs
+
+    stamp = fingerprint(closure(*each.modules), THREADS)
+    console = Console()
+    done: dict[str, Run] = {}
+    jobs, status = first, 0
+    while True:
+        done |= collect([job for job in jobs if job.name not in done], root, stamp)
+        jobs = each.plan(size, done)
+        done |= collect([job for job in jobs if job.name not in done], root, stamp)
+        todo = [job for job in jobs if job.name not in done]
+        if not todo:
+            break
+        title = f"{each.id} ({size})"
+        console.print(f"{title}: {len(jobs)} runs, {len(jobs) - len(todo)} of them done before", highlight=False)
+        try:
+            with Bars(console, title, len(jobs), len(jobs) - len(todo), root) as bars:
+                run_jobs(todo, root, stamp, workers=workers, watch=bars.watch, finished=bars.finished)
+        except Stopped:
+            done |= collect(todo, root, stamp)
+            status = 130
+            break
+    runs = [Run(job, done[job.name].result, done[job.name].metrics) for job in jobs if job.name in done]
+    record = records.build(each, size, jobs, runs, fingerprint=key, threads=THREADS)
+    if status and size == "full" and path.exists():
+        print(f"stopped with {len(runs)} of {len(jobs)} runs done; {path} is left as it was")
+    else:
+        records.save(record, CHECKOUT)
+        print_summary(record, str(path.relative_to(CHECKOUT)))
+    if status:
+        print(
+            f"stopped: every run has saved its state; to go on, give the same command again:\n"
+            f"  python -m bayesgrad.training run {each.id} --size {size} --runs {root}",
+            file=sys.stderr,
+        )
+    return status
+
+
+def run_config(path: Path, seed: int, root: Path) -> int:
+    """One run of a config of one's own."""
+    data = read_json(path, "a config")
+    config = from_json(data.get("config", data))
+    if seed < 0:
+        raise ValueError(f"--seed: got {seed}, expected a whole number of at least 0")
+    return single(Job("own", path.stem, config, seed), root)
+
+
+def resume(options: argparse.Namespace) -> int:
+    folder = Path(options.folder)
+    data = read_json(folder / "config.json", "the config of a run")
+    for name in ("config", "seed", "config_hash"):
+        if name not in data:
+            raise RunError(f"{folder / 'config.json'}: no config of a run ({name} missing)")
+    config = from_json(data["config"])
+    if config.hash != data["config_hash"]:
+        raise RunError(
+            f"{folder / 'config.json'}: its hash is {config.hash}, expected {data['config_hash']}; it was edited"
+        )
+    job = Job(folder.parent.name, str(data.get("arm", "")), config, int(data["seed"]))
+    if job.name != folder.name:
+        raise RunError(f"{folder}: named {folder.name!r}, expected {job.name!r}; give the folder its name back")
+    return single(job, folder.parent.parent)
+
+
+def single(job: Job, root: Path) -> int:
+    from rich.console import Console
+
+    from bayesgrad.training.progress import Bars
+    from bayesgrad.training.sweep import Stopped, collect, run_jobs
+
+    stamp = fingerprint(closure("bayesgrad.training.loop"), THREADS)
+    console = Console()
+    try:
+        with Bars(console, job.experiment, 1, 0, root) as bars:
+            run_jobs([job], root, stamp, workers=1, watch=bars.watch, finished=bars.finished)
+    except Stopped:
+        print(f"stopped; to go on:\n  python -m bayesgrad.training resume {job.folder(root)}", file=sys.stderr)
+        return 130
+    done = collect([job], root, stamp)[job.name]
+    print_run(job.folder(root), done.result, done.metrics)
+    return 0 if done.result["state"] == "finished" else 1
+
+
+def _record_or_run(what: str, size: str | None = None) -> tuple[str, dict[str, Any]]:
+    path = Path(what)
+    if what in EXPERIMENTS:
+        for each in (size,) if size else ("full", "quick"):
+            there = records.path_of(CHECKOUT, what, each)
+            if there.exists():
+                return "record", records.load(there)
+        raise RunError(f"{what}: no record yet; python -m bayesgrad.training run {what} --size quick makes one")
+    if path.is_dir():
+        result = read_json(path / "result.json", "the result of a run") if (path / "result.json").exists() else {}
+        return "run", {"result": result, "metrics": read_metrics(path / "metrics.jsonl")} | read_json(
+            path / "config.json", "the config of a run"
+        )
+    if path.suffix == ".json" or path.exists():
+        return "record", records.load(path)
+    raise RunError(f"{what}: neither an experiment ({', '.join(EXPERIMENTS)}) nor a record file nor a run folder")
+
+
+def show(options: argparse.Namespace) -> int:
+    kind, data = _record_or_run(options.what, options.size)
+    if kind == "record":
+        print_summary(data, options.what, long=True)
+    else:
+        print_run(Path(options.what), data["result"], data["metrics"])
+    return 0
+
+
+def compare(options: argparse.Namespace) -> int:
+    (left_kind, left), (right_kind, right) = _record_or_run(options.first), _record_or_run(options.second)
+    if left_kind != right_kind:
+        raise RunError(f"compare: got a {left_kind} and a {right_kind}, expected two of a kind")
+    for side in (left, right):
+        if "result" in side:
+            side["result"].pop("finished", None)
+    found = list(records.differences(left, right))
+    for line in found[:40]:
+        print(line)
+    if len(found) > 40:
+        print(f"and {len(found) - 40} more")
+    print("no difference" if not found else f"{len(found)} differences")
+    return 1 if found else 0
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def print_summary(record: dict[str, Any], where: str, *, long: bool = False) -> None:
+    state = (
+        ""
+        if record["state"] == "finished"
+        else f", PARTIAL: {record['runs']['done']} of {record['runs']['planned']} runs"
+    )
+    print(f"{record['experiment']} ({record['code']}, {record['size']}{state}): {where}")
+    for arm, row in record["arms"].items():
+        loss = row["final"]["loss"]
+        low, high = loss["interval"]
+        kl = row["final"].get("held_out_kl_bits")
+        tail = f", held-out KL(Bayes || model) {kl['mean']:.4f} bits" if kl else ""
+        print(f"  {arm:22s} loss {loss['mean']:.4f} [{low:.4f}, {high:.4f}] nats{tail}, {len(row['seeds'])} seeds")
+    for label, row in record["results"].items():
+        if long or row["verdict"] != "confirmed":
+            print(f"  {label}: {row['verdict']}")
+    if record["results"]:
+        good = sum(row["verdict"] == "confirmed" for row in record["results"].values())
+        print(f"  laws observed: {good} of {len(record['results'])} confirmed")
+    for row in record["claims"]:
+        span = "" if not row["interval"] else f" [{_number(row['interval'][0])}, {_number(row['interval'][1])}]"
+        print(f"  {row['id']}: {row['verdict']} ({_number(row['effect'])}{span} {row['unit']})")
+        if long:
+            print(
+                f"      {row['statement']} ({row['source']})\n"
+                f"      criterion {row['criterion_sha'][:12]}: {row['criterion']}"
+            )
+
+
+def print_run(folder: Path, result: dict[str, Any], metrics: list[dict[str, Any]]) -> None:
+    state = result.get("state", "unfinished")
+    print(f"{folder}: {state}, {len(metrics)} logged steps")
+    if metrics:
+        print(f"  loss {metrics[0]['loss']:.6f} -> {metrics[-1]['loss']:.6f} nats at step {metrics[-1]['step']}")
+        for name, value in metrics[-1].items():
+            if name.startswith("held_out"):
+                print(f"  {name} {value:.6f}")
+    if "message" in result:
+        print(f"  {result['message']}")
+    if state not in ("finished", "diverged"):
+        print(f"  to go on: python -m bayesgrad.training resume {folder}")

@@ -1,0 +1,164 @@
+"""Frozen configurations: a run is a pure function of (config, seed), and a config is named by its hash.
+
+hash = first 12 hexadecimal digits of SHA-256 over the canonical JSON (sorted keys, no spaces). Unknown keys are
+refused rather than ignored: a misspelt option must not silently run the default. Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import math
+import typing
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+
+from bayesgrad.tasks.sticky_markov import ROWS
+
+Gradients = Literal["autograd", "kernel", "closed", "fused"]
+GRADIENTS: tuple[Gradients, ...] = ("autograd", "kernel", "closed", "fused")
+WEIGHTS = ("W_Q", "W_K", "W_V", "W_O")
+
+
+def _at_least(low: int, **values: int) -> None:
+    for name, value in values.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < low:
+            raise ValueError(f"{name}: got {value!r}, expected a whole number of at least {low}")
+
+
+def _positive(**values: float) -> None:
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
+            raise ValueError(f"{name}: got {value!r}, expected a positive number")
+
+
+def _one_of(allowed: tuple[Any, ...], **values: Any) -> None:
+    for name, value in values.items():
+        if value not in allowed:
+            raise ValueError(f"{name}: got {value!r}, expected one of {', '.join(map(str, allowed))}")
+
+
+@dataclass(frozen=True)
+class StickyMarkov:
+    """One training sequence of ``length`` states, full batch; held-out sequences share the means and the chain."""
+
+    kind: Literal["sticky-markov"] = "sticky-markov"
+    length: int = 2000
+    symbols: int = 8
+    d_x: int = 20
+    self_probability: float = 0.3
+    row: str = "published"
+    sigma: float = 1.0
+    held_out: int = 4
+
+    def __post_init__(self) -> None:
+        _at_least(2, length=self.length, symbols=self.symbols)
+        _at_least(1, d_x=self.d_x, held_out=self.held_out)
+        _positive(sigma=self.sigma, self_probability=self.self_probability)
+        _one_of(ROWS, row=self.row)
+
+
+@dataclass(frozen=True)
+class OneHead:
+    """q = x W_Q, k = x W_K, v = x W_V, z = softmax(q k^T / sqrt(d_k)) v W_O, causal with self; no bias, no residual."""
+
+    kind: Literal["one-head"] = "one-head"
+    d_k: int = 10
+    d_v: int = 15
+    initial: float = 0.1
+
+    def __post_init__(self) -> None:
+        _at_least(1, d_k=self.d_k, d_v=self.d_v)
+        _positive(initial=self.initial)
+
+
+@dataclass(frozen=True)
+class SGD:
+    """theta <- theta - rate * factor * gradient; ``factors`` multiplies the rate of single matrices."""
+
+    kind: Literal["sgd"] = "sgd"
+    rate: float = 0.01
+    factors: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _positive(rate=self.rate)
+        _positive(**{f"factors[{name!r}]": value for name, value in self.factors.items()})
+
+
+KINDS: dict[str, dict[str, type]] = {
+    "task": {"sticky-markov": StickyMarkov},
+    "model": {"one-head": OneHead},
+    "update": {"sgd": SGD},
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that decides a run except the seed."""
+
+    task: Any = field(default_factory=StickyMarkov)
+    model: Any = field(default_factory=OneHead)
+    update: Any = field(default_factory=SGD)
+    steps: int = 1000
+    gradients: str = "autograd"
+    dtype: str = "float32"
+    evaluate_every: int = 100
+    checkpoint_every: int = 200
+    laws: int = 0
+    """Wherever the run is evaluated, hold its laws against measurement on this many first positions (0: don't)."""
+
+    def __post_init__(self) -> None:
+        _at_least(0, steps=self.steps, laws=self.laws)
+        _at_least(1, evaluate_every=self.evaluate_every, checkpoint_every=self.checkpoint_every)
+        _one_of(GRADIENTS, gradients=self.gradients)
+        _one_of(("float32", "float64"), dtype=self.dtype)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data, as in config.json."""
+        return typing.cast(dict[str, Any], json.loads(json.dumps(asdict(self))))
+
+    @property
+    def hash(self) -> str:
+        """The name of this configuration: 12 hexadecimal digits."""
+        return digest(self.as_json())
+
+
+def digest(data: Any) -> str:
+    """12 hexadecimal digits of SHA-256 over the canonical JSON of ``data``."""
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _build(cls: type, data: Any, where: str) -> Any:
+    if not isinstance(data, Mapping):
+        raise ValueError(f"{where}: got {type(data).__name__}, expected an object with named settings")
+    known = [f.name for f in fields(cls)]
+    for key in data:
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"{where}: unknown key {key!r}, expected one of {', '.join(known)}{hint}")
+    try:
+        return cls(**data)
+    except TypeError as error:
+        raise ValueError(f"{where}: {error}") from error
+
+
+def from_json(data: Any) -> Config:
+    """The Config of plain ``data``; missing keys take their defaults, unknown keys raise ValueError."""
+    if not isinstance(data, Mapping):
+        raise ValueError(f"config: got {type(data).__name__}, expected an object with named settings")
+    parts = dict(data)
+    for name, kinds in KINDS.items():
+        if name not in parts:
+            continue
+        if not isinstance(parts[name], Mapping):
+            raise ValueError(f"config.{name}: got {parts[name]!r}, expected an object with a 'kind'")
+        kind = parts[name].get("kind", next(iter(kinds)))
+        if kind not in kinds:
+            raise ValueError(f"config.{name}.kind: got {kind!r}, expected one of {', '.join(kinds)}")
+        parts[name] = _build(kinds[kind], parts[name], f"config.{name}")
+    config: Config = _build(Config, parts, "config")
+    return config

@@ -1,0 +1,123 @@
+"""Files that survive: whole or absent, never half.
+
+JSON and checkpoints are written to a temporary neighbour and moved into place; a metrics line goes out in one write,
+and a last line without its newline (a process killed in the middle) is dropped by the reader.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+
+class RunError(ValueError):
+    """Something a person can mend; the message is one sentence that says what and how."""
+
+
+def write_whole(path: Path, fill: Callable[[BinaryIO], None]) -> None:
+    """Let ``fill`` write the file that ``path`` becomes in one move, on disk before it is visible."""
+    name = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        with os.fdopen(handle, "wb") as out:
+            fill(out)
+            out.flush()
+            os.fsync(out.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except OSError as error:
+        if name:
+            Path(name).unlink(missing_ok=True)
+        raise RunError(
+            f"{path}: cannot write ({error.strerror}); make room or choose another folder, then run again"
+        ) from error
+    except BaseException:
+        if name:
+            Path(name).unlink(missing_ok=True)
+        raise
+
+
+def plain(data: Any) -> Any:
+    """``data`` as JSON can hold it: a number that is not finite becomes null."""
+    if isinstance(data, float):
+        return data if math.isfinite(data) else None
+    if isinstance(data, dict):
+        return {str(key): plain(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [plain(value) for value in data]
+    return data
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Make ``path`` hold ``data``, whole or not at all."""
+
+    def fill(out: BinaryIO) -> None:
+        out.write(data)
+
+    write_whole(path, fill)
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write ``data`` as indented JSON."""
+    text = json.dumps(plain(data), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    write_bytes(path, text.encode())
+
+
+def read_json(path: Path, what: str) -> dict[str, Any]:
+    """The object in ``path``; a missing, damaged or foreign file gives one sentence that names it."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise RunError(f"{path}: no such file, expected {what}") from error
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path}: not readable as JSON ({error}), expected {what}") from error
+    if not isinstance(data, dict):
+        raise RunError(f"{path}: holds a JSON {type(data).__name__}, expected {what}")
+    return data
+
+
+class Metrics:
+    """metrics.jsonl: one JSON object a line, each with its ``step``; appended atomically."""
+
+    def __init__(self, path: Path, before: int = 0) -> None:
+        """Open for appending, keeping only the whole lines of steps < ``before``."""
+        self.path = path
+        kept = "".join(json.dumps(row) + "\n" for row in read_metrics(path) if row["step"] < before)
+        write_bytes(path, kept.encode())
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND)
+
+    def append(self, **row: Any) -> None:
+        line = (json.dumps(plain(row), allow_nan=False) + "\n").encode()
+        try:
+            written = os.write(self._file, line)
+        except OSError as error:
+            raise RunError(
+                f"{self.path}: cannot write ({error.strerror}); make room, then give the same command again"
+            ) from error
+        if written != len(line):
+            raise RunError(f"{self.path}: the disk is full; make room, then give the same command again")
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The whole lines of a metrics file; none when there is no file. Damage in the middle is refused."""
+    if not path.exists():
+        return []
+    rows = []
+    *lines, _unfinished = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, 1):
+        try:
+            row = json.loads(line)
+            row["step"] + 0
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunError(f"{path}, line {number}: not a metrics line; delete the run folder and run again") from error
+        rows.append(row)
+    return rows

@@ -1,0 +1,44 @@
+"""Loss and gradients of the one-head model, four ways that agree to rounding.
+
+``autograd`` differentiates explicit operations, ``kernel`` differentiates PyTorch's fused attention, ``closed`` is
+bayesgrad's dense closed form, ``fused`` its one-sweep form. All return (mean cross-entropy in nats, {matrix:
+gradient}).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from bayesgrad.training import model
+from bayesgrad.training.data import Batch
+from bayesgrad.training.model import Parameters
+
+LossAndGradients = Callable[[Parameters, Batch], tuple[Tensor, Parameters]]
+
+
+def _differentiate(forward: Callable[[Parameters, Tensor], Tensor]) -> LossAndGradients:
+    def loss_and_gradients(parameters: Parameters, batch: Batch) -> tuple[Tensor, Parameters]:
+        leaves = {name: value.detach().requires_grad_() for name, value in parameters.items()}
+        loss = F.cross_entropy(forward(leaves, batch.x), batch.targets)
+        gradients = torch.autograd.grad(loss, list(leaves.values()))
+        return loss.detach(), dict(zip(leaves, gradients, strict=True))
+
+    return loss_and_gradients
+
+
+autograd = _differentiate(model.logits)
+kernel = _differentiate(model.kernel_logits)
+
+
+WAYS: dict[str, LossAndGradients] = {"autograd": autograd, "kernel": kernel}
+
+
+def way(name: str) -> LossAndGradients:
+    """The gradient path called ``name``."""
+    if name not in WAYS:
+        raise ValueError(f"gradients: got {name!r}, expected one of {', '.join(WAYS)}")
+    return WAYS[name]

@@ -1,0 +1,168 @@
+"""Runs on disk: ``runs/<experiment>/<config hash>-<seed>/`` with config, environment, metrics, checkpoints, result.
+
+Executing a job is idempotent: a finished run with the same config, seed, sources, versions and thread count is read and
+not redone, an unfinished one goes on from its newest checkpoint. A run whose sources changed starts over. The job is
+plain data and the function a plain one, so that any executor (processes, a cluster) can carry it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bayesgrad.training.config import Config, from_json
+from bayesgrad.training.files import RunError, read_json, read_metrics, write_json
+from bayesgrad.training.sources import versions
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to do: the arm it belongs to, its config and its seed."""
+
+    experiment: str
+    arm: str
+    config: Config
+    seed: int
+    role: str = "final"
+
+    @property
+    def name(self) -> str:
+        return f"{self.config.hash}-{self.seed}"
+
+    def folder(self, root: Path) -> Path:
+        return root / self.experiment / self.name
+
+
+@dataclass(frozen=True)
+class Run:
+    """A job and what came of it."""
+
+    job: Job
+    result: dict[str, Any]
+    metrics: list[dict[str, Any]] = field(repr=False)
+
+    @property
+    def arm(self) -> str:
+        return self.job.arm
+
+    @property
+    def seed(self) -> int:
+        return self.job.seed
+
+    @property
+    def losses(self) -> list[float]:
+        return [row["loss"] for row in self.metrics]
+
+    def evaluations(self) -> list[dict[str, Any]]:
+        """The metrics rows at which the model was evaluated."""
+        return [row for row in self.metrics if len(row) > 3]
+
+
+def environment(threads: int) -> dict[str, Any]:
+    """Versions and machine, as far as they can matter to the numbers."""
+    return {
+        "versions": versions(),
+        "machine": {"system": platform.system(), "processor": platform.machine(), "cores": os.cpu_count()},
+        "threads": threads,
+    }
+
+
+def finished(folder: Path, config: Config, seed: int, fingerprint: str) -> dict[str, Any] | None:
+    """The result in ``folder`` if it is a whole one of this run and these sources, otherwise None."""
+    path = folder / "result.json"
+    if not path.exists():
+        return None
+    result = read_json(path, "the result of a run")
+    if result.get("format") != FORMAT:
+        raise RunError(
+            f"{path}: format {result.get('format')!r}, expected {FORMAT}; delete the run folder and run again"
+        )
+    mine = (result.get("config_hash"), result.get("seed"), result.get("fingerprint")) == (
+        config.hash,
+        seed,
+        fingerprint,
+    )
+    return result if mine and result.get("state") in ("finished", "diverged") else None
+
+
+def read(job: Job, root: Path, fingerprint: str) -> Run | None:
+    """The finished run of ``job``; None when it is not there or stale."""
+    folder = job.folder(root)
+    result = finished(folder, job.config, job.seed, fingerprint)
+    return None if result is None else Run(job, result, read_metrics(folder / "metrics.jsonl"))
+
+
+def execute(
+    config_json: dict[str, Any],
+    seed: int,
+    folder: str,
+    fingerprint: str,
+    *,
+    label: str = "",
+    threads: int = 1,
+    stop_file: str | None = None,
+) -> dict[str, Any]:
+    """Do one run in ``folder`` (or find it done) and return its result; the unit of work of every executor."""
+    where = Path(folder)
+    config = from_json(config_json)
+    done = finished(where, config, seed, fingerprint)
+    if done is not None:
+        return done
+    import torch
+
+    from bayesgrad.training.loop import train
+
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(True)
+    _claim(where, config, seed, fingerprint, label)
+    write_json(where / "environment.json", environment(threads))
+    started = time.perf_counter()
+
+    def stopping() -> bool:
+        return stop_file is not None and os.path.exists(stop_file)
+
+    result = train(config, seed, where, fingerprint=fingerprint, stopping=stopping)
+    result |= {
+        "format": FORMAT,
+        "arm": label,
+        "seed": seed,
+        "config_hash": config.hash,
+        "fingerprint": fingerprint,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(time.perf_counter() - started, 3),
+    }
+    write_json(where / "result.json", result)
+    return result
+
+
+def _claim(folder: Path, config: Config, seed: int, fingerprint: str, label: str) -> None:
+    """Make ``folder`` this run's own: continue the same run, start over after a change of sources, refuse another's."""
+    path = folder / "config.json"
+    mine = {
+        "format": FORMAT,
+        "config": config.as_json(),
+        "config_hash": config.hash,
+        "seed": seed,
+        "arm": label,
+        "fingerprint": fingerprint,
+    }
+    if path.exists():
+        there = read_json(path, "the config of a run")
+        if (there.get("config_hash"), there.get("seed")) != (config.hash, seed):
+            raise RunError(
+                f"{folder}: belongs to config {there.get('config_hash')} with seed {there.get('seed')}, "
+                f"expected config {config.hash} with seed {seed}; give it its own folder"
+            )
+        if there.get("fingerprint") != fingerprint:
+            for name in ("metrics.jsonl", "result.json", "environment.json"):
+                (folder / name).unlink(missing_ok=True)
+            shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    write_json(path, mine)
