@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 import bayesgrad
+from bayesgrad import gradients
 from bayesgrad.testing.examples import Head
 from bayesgrad.testing.strategies import heads
-from checks.oracles import head_gradients
+from checks.oracles.heads import MEAN_COMPATIBILITY, head_gradients, visible_only
 from checks.registry import checks
 
 
@@ -45,6 +46,15 @@ def check_routing_law(head: Head) -> dict[str, Any]:
     return {"s": _score_gradient(head)}
 
 
+@checks("attention.delta-identity", oracle=MEAN_COMPATIBILITY, given=heads(), states="bbar")
+def check_delta_identity(head: Head) -> dict[str, Any]:
+    """sum_k a_ik b_ik = u_i.g_i."""
+    g = bayesgrad.attention(
+        head.q, head.k, head.v, mask=head.mask, bias=head.bias, scale=head.scale, dropout=head.dropout
+    ).context
+    return {"bbar": gradients.mean_compatibility(head.u, g)}
+
+
 @checks("attention.value-law", oracle=head_gradients("v"), given=heads(), states="v")
 def check_value_law(head: Head) -> dict[str, Any]:
     """dL/dv_j = sum_i a_ij D_ij u_i."""
@@ -61,3 +71,17 @@ def check_query_law(head: Head) -> dict[str, Any]:
 def check_key_law(head: Head) -> dict[str, Any]:
     """dL/dk_j = scale sum_i (dL/ds_ij) q_i."""
     return {"k": bayesgrad.key_gradient(_score_gradient(head), head.q, scale=head.scale)}
+
+
+FIELDS = {"a": "weights", "s": "scores", "v": "values", "q": "queries", "k": "keys", "scale": "scale"}
+
+
+@checks("attention.routing-law", oracle=visible_only(head_gradients(*FIELDS)), given=heads(), states="s", share=0.5)
+def check_all_gradients_at_once(head: Head) -> dict[str, Any]:
+    """``attention_gradients`` gives every law of the head, and dL/dscale = sum_ij (dL/ds_ij) q_i.k_j.
+
+    dL/da at visible pairs only: what stands at a key that nobody sees is not looked at, so neither is its b.
+    """
+    got = _all(head)
+    found = {name: getattr(got, field) for name, field in FIELDS.items()}
+    return {**found, "a": found["a"] * head.visible}

@@ -9,8 +9,20 @@ import numpy as np
 import bayesgrad
 from bayesgrad.testing.examples import Head, Logits
 from bayesgrad.testing.strategies import heads, logits
-from checks.oracles import CROSS_ENTROPY, SOFTMAX_JACOBIAN
+from checks.oracles.heads import CROSS_ENTROPY, INFORMATION, SHIFTED, SOFTMAX_JACOBIAN, shift
 from checks.registry import checks
+
+
+@checks("softmax.shift-invariance", oracle=SHIFTED, given=heads(), states="a")
+def check_shift_invariance(head: Head) -> dict[str, Any]:
+    """softmax(s_i + c_i) = softmax(s_i)."""
+    return {"a": bayesgrad.softmax(head.scores() + shift(head), mask=head.mask)}
+
+
+@checks("softmax.fisher", oracle=INFORMATION, given=heads(), states="F")
+def check_fisher(head: Head) -> dict[str, Any]:
+    """diag(a) - a a^T is the Fisher information of the categorical in its scores."""
+    return {"F": bayesgrad.fisher(bayesgrad.softmax(head.scores(), mask=head.mask))}
 
 
 @checks("softmax.jacobian", oracle=SOFTMAX_JACOBIAN, given=heads(), states="jacobian")

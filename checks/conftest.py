@@ -74,14 +74,11 @@ class Collector:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.began = time.perf_counter()
+        self.sources = evidence.sources()
         self.tallies: list[dict[str, Any]] = []
         self.ran: set[str] = set()
         self.failed: list[str] = []
-        self.collected: set[str] | None = None
         self.fragment: dict[str, Any] | None = None
-
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Note which checks there are (before -k and --deselect take some away)."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take the tally out of a finished check; xdist sends reports, with their properties, to the controller."""
@@ -126,6 +123,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         return
     collector.fragment = evidence.write(
         collector.tallies,
+        sources=collector.sources,
         profile=_profile(session.config).name,
         seed=_seed(session.config),
         seconds=time.perf_counter() - collector.began,

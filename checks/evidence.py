@@ -12,7 +12,7 @@ from typing import Any
 
 from derivations import evidence as files
 
-SOURCES = ("bayesgrad/*.py", "bayesgrad/tasks/*.py", "bayesgrad/testing/**/*.py", "checks/*.py", "derivations/*.py")
+SOURCES = ("bayesgrad/*.py", "bayesgrad/tasks/*.py", "bayesgrad/testing/**/*.py", "checks/**/*.py", "derivations/*.py")
 VERSIONS = ("numpy", "torch", "hypothesis", "mpmath")
 
 
@@ -74,13 +74,20 @@ def finite(x: float) -> float:
     return float(x) if abs(x) < 1e300 else 1e300
 
 
-def write(tallies: Sequence[Mapping[str, Any]], *, profile: str, seed: int, seconds: float) -> dict[str, Any]:
+def sources() -> dict[str, str]:
+    """Every file that can change a verdict of the checks, with its hash; taken before a run."""
+    return files.sources(SOURCES)
+
+
+def write(
+    tallies: Sequence[Mapping[str, Any]], *, sources: Mapping[str, str], profile: str, seed: int, seconds: float
+) -> dict[str, Any]:
     """Write the check fragment of a complete run, and return it."""
     results = merge(tallies)
     files.write(
         "check",
         results,
-        sources=files.sources(SOURCES),
+        sources=sources,
         versions=files.versions(*VERSIONS),
         seconds=seconds,
         mutants=mutants(tallies),

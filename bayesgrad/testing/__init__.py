@@ -4,9 +4,9 @@ Needs the extra ``testing`` (PyTorch, Hypothesis, mpmath, pytest). docs/checks.m
 """
 
 from .engine import Check, Oracle, Reference, Tally, run
-from .examples import Example, Head, Logits
+from .examples import Example, Head, Layer, Logits
 from .profiles import PROFILES, Profile
-from .strategies import heads, logits
+from .strategies import heads, layers, logits
 from .tolerance import compare, tolerance
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Check",
     "Example",
     "Head",
+    "Layer",
     "Logits",
     "Oracle",
     "Profile",
@@ -21,6 +22,7 @@ __all__ = [
     "Tally",
     "compare",
     "heads",
+    "layers",
     "logits",
     "run",
     "tolerance",

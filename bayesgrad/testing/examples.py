@@ -180,3 +180,121 @@ class Logits(Example):
         hot = np.zeros(z.shape)
         hot[np.flatnonzero(counted), self.targets[counted]] = 1.0
         return {"z": z, "p": e / e.sum(-1, keepdims=True), "t": t, "tau": t.sum(-1), "w": t.sum(-1), "y": hot}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Layer(Example):
+    """An attention layer with a linear read-out under cross-entropy: z = g W_O + c_O, the heads' g side by side.
+
+    Shapes: x (n, d_x); y (m, d_y) for cross-attention, None for self-attention; W_Q (d_x, H d_k), W_K (d_y, G d_k),
+    W_V (d_y, G d_v), W_O (H d_v, C), biases c_Q, c_K, c_V, c_O (or None: none of the four); targets (n,) with -100 for
+    positions that do not count; mask (n, m). Query head h reads key/value head h // (H / G).
+    """
+
+    x: Array
+    W_Q: Array
+    W_K: Array
+    W_V: Array
+    W_O: Array
+    targets: Array
+    y: Array | None = None
+    c_Q: Array | None = None
+    c_K: Array | None = None
+    c_V: Array | None = None
+    c_O: Array | None = None
+    mask: Array | None = None
+    scale: float | None = None
+    heads: int = 1
+    kv_heads: int = 1
+    reduction: str = "sum"
+
+    @property
+    def memory(self) -> Array:
+        """What keys and values are made of: y, or x in self-attention."""
+        return self.x if self.y is None else self.y
+
+    @property
+    def visible(self) -> Array:
+        """The mask in force, as booleans (n, m)."""
+        shape = (self.x.shape[0], self.memory.shape[0])
+        return np.ones(shape, dtype=bool) if self.mask is None else self.mask
+
+    @property
+    def d_k(self) -> int:
+        """The width of a key."""
+        return self.W_Q.shape[1] // self.heads
+
+    @property
+    def d_v(self) -> int:
+        """The width of a value."""
+        return self.W_V.shape[1] // self.kv_heads
+
+    @property
+    def the_scale(self) -> float:
+        """The scale in force."""
+        return float(self.d_k) ** -0.5 if self.scale is None else self.scale
+
+    def bias(self, name: str) -> Array:
+        """c_Q, c_K, c_V or c_O in force: zeros where none is given."""
+        given = getattr(self, name)
+        return np.zeros(getattr(self, "W" + name[1:]).shape[1]) if given is None else given
+
+    def soft_targets(self) -> Array:
+        """t (n, C) with w_i = 1 or 1/N."""
+        return Logits(np.zeros((len(self.targets), self.W_O.shape[1])), self.targets, self.reduction).soft_targets()
+
+    def project(self) -> dict[str, Array]:
+        """q, k, v with all heads side by side."""
+        memory = self.memory
+        return {
+            "q": self.x @ self.W_Q + self.bias("c_Q"),
+            "k": memory @ self.W_K + self.bias("c_K"),
+            "v": memory @ self.W_V + self.bias("c_V"),
+        }
+
+    def head(self, h: int = 0) -> Head:
+        """Query head h with the upstream gradient that the read-out sends it."""
+        parts, group = self.project(), h // (self.heads // self.kv_heads)
+        at, here = slice(h * self.d_v, (h + 1) * self.d_v), slice(group * self.d_v, (group + 1) * self.d_v)
+        q = parts["q"][:, h * self.d_k : (h + 1) * self.d_k]
+        k = parts["k"][:, group * self.d_k : (group + 1) * self.d_k]
+        v = parts["v"][:, here]
+        u = self.logit_gradient() @ self.W_O[at].T
+        return Head(q, k, v, u, self.mask, None, None, self.the_scale)
+
+    def context(self) -> Array:
+        """g (n, H d_v), all heads side by side."""
+        parts, out = self.project(), []
+        for h in range(self.heads):
+            group = h // (self.heads // self.kv_heads)
+            v = parts["v"][:, group * self.d_v : (group + 1) * self.d_v]
+            q = parts["q"][:, h * self.d_k : (h + 1) * self.d_k]
+            k = parts["k"][:, group * self.d_k : (group + 1) * self.d_k]
+            out.append(Head(q, k, v, np.zeros((len(q), self.d_v)), self.mask, scale=self.the_scale).weights() @ v)
+        return np.concatenate(out, axis=-1)
+
+    def logit_gradient(self) -> Array:
+        """r = tau p - t (n, C)."""
+        t = self.soft_targets()
+        z = self.context() @ self.W_O + self.bias("c_O")
+        e = np.exp(z - z.max(-1, keepdims=True))
+        return t.sum(-1, keepdims=True) * e / e.sum(-1, keepdims=True) - t
+
+    def tensors(self) -> dict[str, Array]:
+        """The head's letters (one head), and x, y, W_*, c_*, z, p, r, t, tau."""
+        t = self.soft_targets()
+        z = self.context() @ self.W_O + self.bias("c_O")
+        e = np.exp(z - z.max(-1, keepdims=True))
+        named = {
+            "x": self.x,
+            "y": self.memory,
+            "t": t,
+            "tau": t.sum(-1),
+            "w": t.sum(-1),
+            "z": z,
+            "p": e / e.sum(-1, keepdims=True),
+            "r": self.logit_gradient(),
+            **{name: getattr(self, name) for name in ("W_Q", "W_K", "W_V", "W_O")},
+            **{name: self.bias(name) for name in ("c_Q", "c_K", "c_V", "c_O")},
+        }
+        return {**self.head().tensors(), **named} if self.heads == 1 else named

@@ -15,7 +15,7 @@ class Profile:
 
 
 PROFILES = {
-    "quick": Profile("quick", 256, 200),
+    "quick": Profile("quick", 216, 200),
     "ci": Profile("ci", 1024, 800),
     "thorough": Profile("thorough", 25600, 20000),
 }

@@ -21,7 +21,7 @@ import numpy as np
 from hypothesis import event
 from hypothesis import strategies as st
 
-from .examples import Array, Head, Logits
+from .examples import Array, Head, Layer, Logits
 
 UNIT = 64.0
 """Entries are whole multiples of 1 / UNIT, in (-3, 3)."""
@@ -83,6 +83,7 @@ def distinct_sizes(number: int, *, largest: int, least: tuple[int, ...]) -> list
 
 
 _RECTANGLES = distinct_sizes(4, largest=5, least=(1, 2, 1, 1))
+_POSITIONS_AND_CLASSES = distinct_sizes(2, largest=5, least=(1, 2))
 _SQUARES: list[tuple[int, ...]] = [(n, n, d_k, d_v) for n, d_k, d_v in distinct_sizes(3, largest=4, least=(2, 1, 1))]
 
 
@@ -138,7 +139,7 @@ def heads(
 @st.composite
 def logits(draw: st.DrawFn, *, ignored: bool = True, class_weights: bool = True, smoothing: bool = True) -> Logits:
     """Logits (n, C), n different from C, with hard targets of which at least one counts."""
-    n, C = draw(st.sampled_from(distinct_sizes(2, largest=5, least=(1, 2))))
+    n, C = draw(st.sampled_from(_POSITIONS_AND_CLASSES))
     entries = Entries(draw, count((n, C), (n,), (n,), (C,)))
     z = entries.reals(n, C)
     targets = entries.whole(C, n)
@@ -150,6 +151,61 @@ def logits(draw: st.DrawFn, *, ignored: bool = True, class_weights: bool = True,
     omega = entries.positives(C) if class_weights and draw(st.booleans()) else None
     eps = draw(st.sampled_from((0.0, 0.25, 0.1))) if smoothing else 0.0
     return Logits(z, targets, draw(st.sampled_from(("sum", "mean"))), omega, eps)
+
+
+_LAYERS = distinct_sizes(6, largest=6, least=(1, 2, 1, 1, 2, 1))[:240]
+_SELF = distinct_sizes(5, largest=5, least=(2, 1, 1, 2, 1))
+
+
+@st.composite
+def layers(
+    draw: st.DrawFn,
+    *,
+    cross: bool | None = None,
+    heads: tuple[tuple[int, int], ...] = ((1, 1),),
+    masks: bool = True,
+    biases: bool = True,
+) -> Layer:
+    """Attention layers with read-out and cross-entropy; n, m, d_k, d_v, C, d_x pairwise different (n = m if self).
+
+    ``cross``: cross-attention or self-attention only (None: both). ``heads``: the pairs (query heads, key/value heads).
+    """
+    crossed = draw(st.booleans()) if cross is None else cross
+    event("cross-attention" if crossed else "self-attention")
+    if crossed:
+        n, m, d_k, d_v, C, d_x = draw(st.sampled_from(_LAYERS))
+        d_y = d_x + 1
+    else:
+        n, d_k, d_v, C, d_x = draw(st.sampled_from(_SELF))
+        m, d_y = n, d_x
+    H, G = draw(st.sampled_from(heads))
+    shapes: dict[str, tuple[int, ...]] = {
+        "x": (n, d_x),
+        "W_Q": (d_x, H * d_k),
+        "W_K": (d_y, G * d_k),
+        "W_V": (d_y, G * d_v),
+        "W_O": (H * d_v, C),
+    }
+    shapes |= {"y": (m, d_y)} if crossed else {}
+    vectors: dict[str, tuple[int, ...]] = {"c_Q": (H * d_k,), "c_K": (G * d_k,), "c_V": (G * d_v,), "c_O": (C,)}
+    shapes |= vectors if biases and draw(st.booleans()) else {}
+    entries = Entries(draw, count(*shapes.values(), (n,)))
+    made = {name: entries.reals(*shape) for name, shape in shapes.items()}
+    # Scores are products of three random factors: halving two of them keeps the weights away from 0 and 1.
+    made["W_Q"], made["W_K"] = made["W_Q"] / 2, made["W_K"] / 2
+    targets = entries.whole(C, n)
+    if n > 1 and draw(st.booleans()):
+        event("a target is ignored")
+        targets = np.where(np.arange(n) == n - 2, -100, targets)
+    return Layer(
+        targets=targets,
+        mask=without_empty_rows(draw, n, m) if masks and draw(st.booleans()) else None,
+        scale=draw(st.sampled_from((None, 0.5, 1.0))),
+        heads=H,
+        kv_heads=G,
+        reduction=draw(st.sampled_from(("sum", "mean"))),
+        **made,
+    )
 
 
 def example_of(strategy: st.SearchStrategy, number: int, seed: int = 0) -> list:

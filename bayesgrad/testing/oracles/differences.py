@@ -13,7 +13,7 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from ..examples import Array, Head, Logits
+from ..examples import Array, Head, Layer, Logits
 from . import loops
 
 DIGITS = 50
@@ -25,9 +25,9 @@ def directional(f: Callable[[Any], Any]) -> tuple[float, float]:
     with mpmath.workdps(DIGITS):
         derivative = (f(_H) - f(-_H)) / (2 * _H)
         start = f(mpmath.mpf(0))
-        remainders = [abs(f(h) - start - h * derivative) for h in (mpmath.mpf(2) ** -14, mpmath.mpf(2) ** -15)]
-        # The difference itself is good to about 34 digits; below that, a remainder is its rounding.
-        if remainders[1] <= mpmath.mpf(10) ** (20 - DIGITS) * (1 + abs(start)):
+        remainders = [abs(f(h) - start - h * derivative) for h in (mpmath.mpf(2) ** -30, mpmath.mpf(2) ** -31)]
+        # The difference itself is good to about 32 digits; a remainder below h times that is rounding.
+        if remainders[1] <= mpmath.mpf(10) ** (12 - DIGITS) * (1 + abs(start)):
             return float(derivative), float("inf")
         return float(derivative), float(mpmath.log(remainders[0] / remainders[1], 2))
 
@@ -81,5 +81,36 @@ def logit_loss(logits: Logits, direction: Array) -> Callable[[Any], Any]:
 
     def loss(t: Any) -> Any:
         return loops.cross_entropy(_step(z, move, t), t_soft, mpmath.exp, mpmath.log)
+
+    return loss
+
+
+def layer_loss(layer: Layer, name: str, direction: Array) -> Callable[[Any], Any]:
+    """t -> the layer's loss with the parameter ``name``, or the contexts g, moved by t * direction."""
+    start: dict[str, Any] = {part: _mp(getattr(layer, part)) for part in ("x", "W_Q", "W_K", "W_V", "W_O")}
+    start |= {part: _mp(layer.bias(part)) for part in ("c_Q", "c_K", "c_V", "c_O")}
+    if layer.y is not None:
+        start["y"] = _mp(layer.y)
+    visible, soft, move = layer.visible.tolist(), _mp(layer.soft_targets()), _mp(direction)
+    ones = [[1] * len(visible[0])] * len(visible)
+    d_k, d_v, share = layer.d_k, layer.d_v, layer.heads // layer.kv_heads
+
+    def loss(t: Any) -> Any:
+        p = dict(start)
+        if name in p:
+            p[name] = _step(p[name], move, t)
+        memory = p.get("y", p["x"])
+        q = loops.linear(p["x"], p["W_Q"], p["c_Q"])
+        k, v = loops.linear(memory, p["W_K"], p["c_K"]), loops.linear(memory, p["W_V"], p["c_V"])
+        g: list[list[Any]] = [[] for _ in q]
+        for h in range(layer.heads):
+            group = h // share
+            keys = loops.columns(k, group * d_k, (group + 1) * d_k)
+            values = loops.columns(v, group * d_v, (group + 1) * d_v)
+            s = loops.scores(loops.columns(q, h * d_k, (h + 1) * d_k), keys, mpmath.mpf(layer.the_scale), None)
+            part = loops.context(loops.weights(s, visible, mpmath.exp), values, ones)
+            g = [row + more for row, more in zip(g, part, strict=True)]
+        g = _step(g, move, t) if name == "g" else g
+        return loops.cross_entropy(loops.linear(g, p["W_O"], p["c_O"]), soft, mpmath.exp, mpmath.log)
 
     return loss

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..examples import Head, Logits
+from ..examples import Head, Layer, Logits
 from ..jets import Jet, constant, leaf, matmul, matmul_t
 
 
@@ -60,3 +60,44 @@ def cross_entropy(logits: Logits) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     loss = -(log_p * logits.soft_targets()).sum(-2, -1)
     shape = logits.z.shape
     return {"L": (loss.x, loss.ex), "z": (loss.dx.reshape(shape), loss.edx.reshape(shape))}
+
+
+def run_layer(layer: Layer, **variables: Jet) -> dict[str, Jet]:
+    """Every stage of a layer, head by head; a parameter or stage given by name is a variable."""
+    stage = dict(variables)
+    for name in ("x", "W_Q", "W_K", "W_V", "W_O"):
+        stage.setdefault(name, constant(getattr(layer, name)))
+    for name in ("c_Q", "c_K", "c_V", "c_O"):
+        stage.setdefault(name, constant(layer.bias(name)))
+    stage.setdefault("y", stage["x"] if layer.y is None else constant(layer.y))
+    for name, source in (("q", "x"), ("k", "y"), ("v", "y")):
+        if name not in stage:
+            stage[name] = matmul(stage[source], stage["W_" + name.upper()]) + stage["c_" + name.upper()]
+    z = stage["c_O"][None, :]
+    for h in range(layer.heads):
+        group = h // (layer.heads // layer.kv_heads)
+        at = slice(h * layer.d_v, (h + 1) * layer.d_v)
+        if "g" in stage:
+            g = stage["g"][:, at]
+        else:
+            q = stage["q"][:, h * layer.d_k : (h + 1) * layer.d_k]
+            k = stage["k"][:, group * layer.d_k : (group + 1) * layer.d_k]
+            v = stage["v"][:, group * layer.d_v : (group + 1) * layer.d_v]
+            e = (matmul_t(q, k) * layer.the_scale).exp() * layer.visible.astype(float)
+            g = matmul(e / e.sum(-1)[..., None], v)
+        z = z + matmul(g, stage["W_O"][at])
+    e = z.exp()
+    log_p = (e / e.sum(-1)[..., None]).log()
+    stage["z"] = z
+    stage["L"] = -(log_p * layer.soft_targets()).sum(-2, -1)
+    return stage
+
+
+def layer_gradients(layer: Layer, *names: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """name -> (dL/d(name), its running error bound)."""
+    start = {**{name: jet.x for name, jet in run_layer(layer).items()}, "g": layer.context()}
+    out = {}
+    for name in names:
+        loss = run_layer(layer, **{name: leaf(start[name])})["L"]
+        out[name] = (loss.dx.reshape(start[name].shape), loss.edx.reshape(start[name].shape))
+    return out

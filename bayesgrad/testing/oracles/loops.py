@@ -70,3 +70,22 @@ def cross_entropy(z: Rows, t: Rows, exp: Callable[[Any], Any], log: Callable[[An
         for c in range(len(z[i])):
             total = total - t[i][c] * (z[i][c] - log(normaliser))
     return total
+
+
+def linear(x: Rows, W: Rows, c: Sequence[Any]) -> list[list[Any]]:
+    """x W + c."""
+    out = []
+    for i in range(len(x)):
+        row = []
+        for b in range(len(c)):
+            total = c[b]
+            for a in range(len(W)):
+                total = total + x[i][a] * W[a][b]
+            row.append(total)
+        out.append(row)
+    return out
+
+
+def columns(x: Rows, start: int, stop: int) -> list[list[Any]]:
+    """The columns start, ..., stop - 1."""
+    return [list(row[start:stop]) for row in x]

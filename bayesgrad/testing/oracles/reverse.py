@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..examples import Array, Head, Logits
+from ..examples import Array, Head, Layer, Logits
 
 
 def _leaf(x: Any) -> torch.Tensor:
@@ -63,3 +63,37 @@ def cross_entropy(logits: Logits) -> dict[str, Array]:
     )
     (gradient,) = torch.autograd.grad(loss, z)
     return {"L": loss.detach().numpy(), "z": gradient.numpy()}
+
+
+PARAMETERS = ("x", "y", "W_Q", "W_K", "W_V", "W_O", "c_Q", "c_K", "c_V", "c_O")
+
+
+def run_layer(layer: Layer) -> dict[str, torch.Tensor]:
+    """Every stage of a layer as a tensor of one graph; q, k, v, g have their heads side by side."""
+    part = {name: _leaf(getattr(layer, name)) for name in ("x", "W_Q", "W_K", "W_V", "W_O")}
+    part |= {name: _leaf(layer.bias(name)) for name in ("c_Q", "c_K", "c_V", "c_O")}
+    part["y"] = part["x"] if layer.y is None else _leaf(layer.y)
+    H, G = layer.heads, layer.kv_heads
+    q = part["x"] @ part["W_Q"] + part["c_Q"]
+    k = part["y"] @ part["W_K"] + part["c_K"]
+    v = part["y"] @ part["W_V"] + part["c_V"]
+    by_head = [t.unflatten(-1, (count, -1)).movedim(-2, 0) for t, count in ((q, H), (k, G), (v, G))]
+    keys, values = (t.repeat_interleave(H // G, dim=0) for t in by_head[1:])
+    s = layer.the_scale * (by_head[0] @ keys.mT)
+    s = torch.where(torch.from_numpy(layer.visible), s, -torch.inf)
+    e = torch.exp(s - s.amax(-1, keepdim=True).detach())
+    a = e / e.sum(-1, keepdim=True)
+    g = (a @ values).movedim(0, -2).flatten(-2)
+    z = g @ part["W_O"] + part["c_O"]
+    loss = torch.nn.functional.cross_entropy(z, torch.from_numpy(layer.targets), reduction=layer.reduction)
+    return {**part, "q": q, "k": k, "v": v, "s": s, "a": a, "g": g, "z": z, "L": loss}
+
+
+def layer_gradients(layer: Layer, *names: str) -> dict[str, Array]:
+    """dL/d(name) for the named stages and parameters of a layer."""
+    graph = run_layer(layer)
+    found = torch.autograd.grad(graph["L"], [graph[name] for name in names], allow_unused=True)
+    return {
+        name: np.zeros(tuple(graph[name].shape)) if g is None else g.numpy()
+        for name, g in zip(names, found, strict=True)
+    }

@@ -1,0 +1,1 @@
+"""Oracles bound to the quantities that the checks ask about, a file a family."""

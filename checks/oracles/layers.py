@@ -1,0 +1,34 @@
+"""Oracles for attention layers with a linear read-out: the same three ways as for one head."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayesgrad.testing.engine import Oracle, Reference, named, unbounded
+from bayesgrad.testing.examples import Layer
+from bayesgrad.testing.oracles import differences, forward, reverse
+from checks.oracles.heads import smooth
+
+
+def present(layer: Layer, names: tuple[str, ...]) -> list[str]:
+    """Those of the named parameters that the layer has (y only in cross-attention)."""
+    return [name for name in names if name != "y" or layer.y is not None]
+
+
+def layer_gradients(*names: str, differentiate: tuple[str, ...] | None = None) -> tuple[Oracle, ...]:
+    """dL/d(name) of a layer; the slow differences only for the names in ``differentiate`` (all by default)."""
+
+    def by_differences(layer: Layer) -> dict[str, Reference]:
+        found = {}
+        for name in present(layer, names if differentiate is None else differentiate):
+            shape = layer.context().shape if name == "g" else reverse.run_layer(layer)[name].shape
+            direction = differences.direction_for(tuple(shape))
+            derivative = differences.directional(differences.layer_loss(layer, name, direction))
+            found[name] = Reference(np.asarray(smooth(*derivative)), direction=direction)
+        return found
+
+    return (
+        Oracle("forward jets", lambda layer: named(forward.layer_gradients(layer, *present(layer, names)))),
+        Oracle("PyTorch reverse mode", lambda layer: unbounded(reverse.layer_gradients(layer, *present(layer, names)))),
+        Oracle("differences in 50 digits", by_differences),
+    )
