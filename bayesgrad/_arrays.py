@@ -152,3 +152,21 @@ def one_hot(xp: Namespace, targets: Any, classes: int) -> Any:
     own = namespace_of(targets)
     device = {} if isinstance(targets, np.ndarray) else {"device": array_api_compat.device(targets)}
     return own.expand_dims(targets, axis=-1) == own.arange(classes, dtype=targets.dtype, **device)
+
+
+def support(xp: Namespace, weights: Any) -> Any:
+    """Where a weight is not 0, or None for symbols, which count as positive. NaN is in the support: it propagates."""
+    return None if symbolic(xp) else weights != 0
+
+
+def multiply_in(xp: Namespace, prior: Any, log_likelihood: Any) -> Any:
+    """Bayes' rule on the last axis, prior_j exp(log_likelihood_j) / Z; a row of zeros stays one.
+
+    The largest exponent on the prior's support is taken out, so that Z is at least the prior there: never 0.
+    """
+    if prior.shape[-1] == 0:
+        return prior
+    terms, _, _ = exp_visible(xp, log_likelihood, support(xp, prior))
+    terms = prior * terms
+    total = xp.sum(terms, axis=-1, keepdims=True)
+    return terms / (total if symbolic(xp) else xp.where(total == 0, xp.ones_like(total), total))

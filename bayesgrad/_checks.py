@@ -132,6 +132,18 @@ def shapes(**arguments: tuple[Any, str]) -> tuple[tuple[int, ...], Mapping[str, 
     return leading or (), sizes
 
 
+def any_namespace(name: str, x: Any) -> Namespace:
+    """The namespace of an array of any dtype."""
+    return _one_namespace(name, x)
+
+
+def at_least(name: str, x: Any, axes: int) -> None:
+    """An array with at least so many axes."""
+    _one_namespace(name, x)
+    if len(x.shape) < axes:
+        raise ValueError(f"{name}: got shape {tuple(x.shape)}, expected at least {axes} axes")
+
+
 def matrix(name: str, x: Any, rows: tuple[str, int | None], columns: tuple[str, int | None]) -> None:
     """A matrix without leading axes; a size of None is free."""
     shape = tuple(x.shape)

@@ -94,3 +94,10 @@ def test_the_identities_of_the_head_take_every_route_but_the_formal_one():
 def test_an_unknown_label_names_the_nearest():
     with pytest.raises(ValueError, match=r"attention\.routing-law"):
         theorem("attention.routing")
+
+
+@pytest.mark.parametrize("t", THEOREMS, ids=lambda t: t.label)
+def test_what_implements_it_exists_and_names_the_label(t):
+    for function in t.functions():
+        assert callable(function)
+        assert function.__doc__

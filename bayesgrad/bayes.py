@@ -1,0 +1,387 @@
+r"""Exact predictions, and how far a model is from them, in named units.
+
+.. math::
+
+    R(q) = H(Y|C) + \mathbb E_c \mathrm{KL}(p(\cdot|c) \| q(\cdot|c)), \qquad
+    p(y|x,c) = \sum_\theta p(\theta|c)\, p(y|x,\theta), \qquad
+    \alpha_{t+1} = E(\cdot, o_{t+1}) (\alpha_t T)
+
+Outcome sets are finite, 0 log 0 = 0, risks and divergences lie in [0, +inf]. ``units`` is "nats" or "bits" and never
+implied. Distributions stand on the last axis; leading axes are free.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import array_api_compat
+
+from bayesgrad import _arrays, _checks
+from bayesgrad._types import Array, Floats, Ints
+
+UNITS = ("nats", "bits")
+
+
+class Filter(NamedTuple):
+    """Posterior over states (..., T, S), predictive of the next observation (..., T, O), log-likelihood (...) in
+    nats."""
+
+    posterior: Array
+    predictive: Array
+    log_likelihood: Array
+
+
+def _unit(units: str) -> float:
+    _checks.choice("units", units, UNITS)
+    return 1.0 if units == "nats" else 1 / math.log(2)
+
+
+def _surprise(xp: _arrays.Namespace, mass: Array, q: Array) -> Array:
+    """mass * -log q with 0 log 0 = 0, and +inf where q misses a part of the mass."""
+    none = mass == 0
+    hit = xp.where(xp.logical_or(none, q == 0), xp.ones_like(q), q)
+    missed = xp.logical_and(xp.logical_not(none), q == 0)
+    return xp.where(missed, _arrays.full_like(xp, q, (), math.inf), -mass * xp.log(hit))
+
+
+def _two(p: Array, q: Array, validate: bool) -> tuple[_arrays.Namespace, Array, Array]:
+    xp = _checks.floats(p=p, q=q)
+    _checks.shapes(p=(p, "y"))
+    _checks.shapes(q=(q, "y"))
+    _checks.same_shape("q", q, p.shape, "p")
+    if validate:
+        _checks.distributions(xp, "p", p, empty=False)
+        _checks.distributions(xp, "q", q, empty=False)
+    return xp, *_arrays.widen(xp, p, q)
+
+
+def entropy(p: Floats[Array, "*batch y"], *, units: str, validate: bool = True) -> Floats[Array, "*batch"]:
+    """H(p) = -sum_y p(y) log p(y).
+
+    Args:
+        p: (..., Y), distributions (looked at unless ``validate=False``). units: "nats" or "bits".
+
+    Source: standard.
+
+    >>> import numpy as np
+    >>> float(entropy(np.asarray([0.5, 0.5]), units="bits"))
+    1.0
+    """
+    unit = _unit(units)
+    xp, wide, _ = _two(p, p, validate)
+    return _arrays.narrow(xp, p.dtype, xp.sum(_surprise(xp, wide, wide), axis=-1) * unit)
+
+
+def kl_divergence(
+    p: Floats[Array, "*batch y"], q: Floats[Array, "*batch y"], *, units: str, validate: bool = True
+) -> Floats[Array, "*batch"]:
+    """KL(p || q) = sum_y p log(p/q), never below 0; +inf where q misses a part of p's support.
+
+    Args:
+        p, q: (..., Y), distributions. units: "nats" or "bits".
+
+    Label: lemma.gibbs. Source: standard.
+
+    >>> import numpy as np
+    >>> p = np.asarray([1.0, 2.0]) / 3
+    >>> round(float(kl_divergence(p, p[::-1].copy(), units="bits")), 12)
+    0.333333333333
+    """
+    unit = _unit(units)
+    xp, p_, q_ = _two(p, q, validate)
+    # p log(p/q) - p + q is never negative, term by term, and its extra terms sum to 0: no cancellation at p = q.
+    ratio = xp.where(p_ == 0, xp.ones_like(p_), p_ / xp.where(q_ == 0, xp.ones_like(q_), q_))
+    terms = xp.where(p_ == 0, q_, p_ * xp.log(xp.where(ratio == 0, xp.ones_like(ratio), ratio)) - p_ + q_)
+    missed = xp.logical_and(p_ != 0, q_ == 0)
+    terms = xp.where(missed, _arrays.full_like(xp, q_, (), math.inf), terms)
+    total = xp.sum(terms, axis=-1)
+    # A last rounding can leave -1e-17.
+    return _arrays.narrow(xp, p.dtype, xp.where(total < 0, xp.zeros_like(total), total) * unit)
+
+
+def total_variation(
+    p: Floats[Array, "*batch y"], q: Floats[Array, "*batch y"], *, validate: bool = True
+) -> Floats[Array, "*batch"]:
+    """TV(p, q) = 1/2 sum_y |p(y) - q(y)|, in [0, 1], without a unit.
+
+    Args:
+        p, q: (..., Y), distributions. Source: standard.
+    """
+    xp, p_, q_ = _two(p, q, validate)
+    return _arrays.narrow(xp, p.dtype, xp.sum(xp.abs(p_ - q_), axis=-1) / 2)
+
+
+def _contexts(contexts: Array, p: Array, validate: bool) -> None:
+    _checks.same_shape("contexts", contexts, tuple(p.shape)[:-1], "p without its last axis")
+    if validate and len(contexts.shape):
+        xp = _arrays.namespace_of(contexts)
+        _checks.distributions(xp, "contexts", xp.reshape(contexts, (-1,)), empty=False)
+
+
+def conditional_entropy(
+    contexts: Floats[Array, "*contexts"], p: Floats[Array, "*contexts y"], *, units: str, validate: bool = True
+) -> Floats[Array, ""]:
+    """H(Y|C) = sum_c P(c) H(p(.|c)): the least risk that any predictor can have.
+
+    Args:
+        contexts: P(c), of any shape, total 1. p: p(y|c), that shape and (Y,). units: "nats" or "bits".
+
+    Label: bayes.risk-decomposition. Source: standard.
+    """
+    _checks.floats(p=p, contexts=contexts)
+    _contexts(contexts, p, validate)
+    return risk(contexts, p, p, units=units, validate=validate)
+
+
+def risk(
+    contexts: Floats[Array, "*contexts"],
+    p: Floats[Array, "*contexts y"],
+    q: Floats[Array, "*contexts y"],
+    *,
+    units: str,
+    validate: bool = True,
+) -> Floats[Array, ""]:
+    """R(q) = E[-log q(y|c)] under P(c) p(y|c), the expected cross-entropy; a context of probability 0 takes no part.
+
+    Args:
+        contexts: P(c), of any shape, total 1. p, q: truth and prediction, that shape and (Y,). units: "nats" or "bits".
+
+    Label: bayes.risk-decomposition. Source: arXiv 2512.22471.
+    """
+    unit = _unit(units)
+    _checks.floats(contexts=contexts, p=p, q=q)
+    xp, p_, q_ = _two(p, q, validate)
+    _contexts(contexts, p, validate)
+    P = _arrays.widen(xp, contexts)
+    mass = xp.expand_dims(P, axis=-1) * p_
+    return _arrays.narrow(xp, p.dtype, xp.sum(_surprise(xp, mass, q_)) * unit)
+
+
+def posterior(
+    prior: Floats[Array, "*batch theta"], log_likelihood: Floats[Array, "*batch theta"], *, validate: bool = True
+) -> Floats[Array, "*batch theta"]:
+    """p(theta|c) prop. to p(theta) exp(log p(c|theta)).
+
+    Args:
+        prior: (..., Theta), distributions. log_likelihood: (..., Theta), in nats, -inf allowed.
+
+    Source: Bayes' rule.
+    """
+    xp = _checks.floats(prior=prior, log_likelihood=log_likelihood)
+    _checks.shapes(prior=(prior, "theta"))
+    _checks.same_shape("log_likelihood", log_likelihood, prior.shape, "the prior")
+    if validate:
+        _checks.distributions(xp, "prior", prior, empty=False)
+    return _arrays.narrow(xp, prior.dtype, _arrays.multiply_in(xp, *_arrays.widen(xp, prior, log_likelihood)))
+
+
+def posterior_predictive(
+    posterior: Floats[Array, "*batch theta"],
+    conditional: Floats[Array, "*batch theta y"],
+    *,
+    validate: bool = True,
+) -> Floats[Array, "*batch y"]:
+    """p(y|x,c) = sum_theta p(theta|c) p(y|x,theta).
+
+    It is the predictive exactly if y is independent of c given (x, theta) and x is independent of theta given c;
+    without the second condition pass p(theta|x,c) as the posterior.
+
+    Args:
+        posterior: (..., Theta). conditional: p(y|x,theta), (..., Theta, Y).
+
+    Label: bayes.posterior-predictive. Source: arXiv 2512.22471; the second condition is ours.
+    """
+    xp = _checks.floats(posterior=posterior, conditional=conditional)
+    _checks.shapes(posterior=(posterior, "theta"), conditional=(conditional, "theta y"))
+    if validate:
+        _checks.distributions(xp, "posterior", posterior, empty=False)
+        _checks.distributions(xp, "conditional", conditional, empty=False)
+    w, p = _arrays.widen(xp, posterior, conditional)
+    return _arrays.narrow(xp, posterior.dtype, xp.matmul(xp.expand_dims(w, axis=-2), p)[..., 0, :])
+
+
+def sequence_surprise(
+    predictive: Floats[Array, "*batch time y"],
+    outcomes: Ints[Array, "*batch time"],
+    *,
+    units: str,
+    validate: bool = True,
+) -> Floats[Array, "*batch"]:
+    """sum_t -log p(y_t|y_<t): the surprise of the whole sequence, if each row is the exact conditional.
+
+    Args:
+        predictive: (..., T, Y), distributions. outcomes: (..., T), integers in 0..Y-1. units: "nats" or "bits".
+
+    Label: bayes.chain-rule. Source: standard.
+    """
+    unit = _unit(units)
+    xp = _checks.floats(predictive=predictive)
+    _checks.shapes(predictive=(predictive, "T y"))
+    if validate:
+        _checks.distributions(xp, "predictive", predictive, empty=False)
+    hot = _chosen(xp, "outcomes", outcomes, predictive, tuple(predictive.shape)[:-1], predictive.shape[-1], validate)
+    wide = _arrays.widen(xp, predictive)
+    happened = _arrays.keep(xp, hot, xp.ones_like(wide))
+    return _arrays.narrow(xp, predictive.dtype, xp.sum(_surprise(xp, happened, wide), axis=(-2, -1)) * unit)
+
+
+def _chosen(
+    xp: _arrays.Namespace, name: str, x: Array, like: Array, shape: tuple[int, ...], size: int, validate: bool
+) -> Array:
+    """Booleans (*shape, size) that mark each index; out of range raises."""
+    _checks.integers(xp, name, x, like)
+    _checks.same_shape(name, x, shape, "the other arguments say")
+    if validate and _arrays.concrete(x):
+        outside = xp.logical_or(x < 0, x >= size)
+        if bool(xp.any(outside)):
+            raise ValueError(f"{name}: got {int(x[outside][0])}, expected 0..{size - 1}")
+    return _arrays.one_hot(xp, x, size)
+
+
+def bijection_predictive(
+    keys: Ints[Array, "*batch pairs"],
+    values: Ints[Array, "*batch pairs"],
+    query: Ints[Array, "*batch"],
+    *,
+    size: int,
+    like: Array | None = None,
+    validate: bool = True,
+) -> Floats[Array, "*batch values"]:
+    """p(pi(query) | pairs) for a uniformly random permutation pi of 0..V-1, exactly.
+
+    A seen key is certain; a new one is uniform over the unseen values. That holds for every protocol that chooses keys
+    without knowing the permutation beyond the revealed pairs, with or without repeated keys.
+
+    Args:
+        keys, values: (..., T), integers; the revealed pairs, value t = pi(key t).
+        query: (...), integers. size: V. like: an array whose dtype the result gets; float64 by default.
+
+    Returns:
+        (..., V).
+
+    Raises:
+        ValueError: an index outside 0..V-1, or pairs that belong to no permutation.
+
+    Label: bayes.bijection. Source: ours; the task is that of arXiv 2512.22471.
+
+    >>> import numpy as np
+    >>> pairs = np.asarray([0, 2]), np.asarray([1, 3])
+    >>> bijection_predictive(*pairs, np.asarray(1), size=4).tolist()
+    [0.5, 0.0, 0.5, 0.0]
+    """
+    size = _checks.natural("size", size, least=1)
+    xp = _checks.any_namespace("keys", keys)
+    if like is None:
+        like = xp.ones((), dtype=xp.float64, device=array_api_compat.device(keys))
+    _checks.floats(like=like)
+    one_k = _chosen(xp, "keys", keys, like, tuple(keys.shape), size, validate)
+    one_v = _chosen(xp, "values", values, like, tuple(keys.shape), size, validate)
+    at = xp.expand_dims(_chosen(xp, "query", query, like, tuple(keys.shape)[:-1], size, validate), axis=-2)
+    if validate and _arrays.concrete(keys):
+        same_k = xp.expand_dims(keys, axis=-1) == xp.expand_dims(keys, axis=-2)
+        same_v = xp.expand_dims(values, axis=-1) == xp.expand_dims(values, axis=-2)
+        if bool(xp.any(same_k != same_v)):
+            raise ValueError("values: got pairs that contradict each other, expected those of one permutation")
+    hit = xp.any(xp.logical_and(one_k, at), axis=-1, keepdims=True)
+    told = xp.any(xp.logical_and(one_v, hit), axis=-2)
+    unseen = xp.logical_not(xp.any(one_v, axis=-2))
+    known = xp.any(hit, axis=-2)
+    chosen = xp.where(known, told, unseen)
+    ones = xp.ones(tuple(chosen.shape), dtype=like.dtype, device=array_api_compat.device(keys))
+    mass = _arrays.keep(xp, chosen, ones)
+    return mass / xp.sum(mass, axis=-1, keepdims=True)
+
+
+def _forward(
+    xp: _arrays.Namespace, initial: Array, T: Array, likelihood: Array, validate: bool, name: str
+) -> tuple[Array, Array]:
+    """Posteriors (..., time, S) and the log-likelihood; ``likelihood`` (..., time, S). No transition comes first."""
+    belief, log_likelihood, out = initial, xp.zeros_like(initial[..., 0]), []
+    for t in range(likelihood.shape[-2]):
+        if t:
+            belief = xp.matmul(xp.expand_dims(belief, axis=-2), T)[..., 0, :]
+        joint = belief * likelihood[..., t, :]
+        total = xp.sum(joint, axis=-1)
+        if validate and _arrays.concrete(total) and bool(xp.any(total == 0)):
+            raise ValueError(f"{name}: got something of probability 0 at position {t}, expected a possible sequence")
+        belief = joint / xp.expand_dims(total, axis=-1)
+        log_likelihood = log_likelihood + xp.log(total)
+        out.append(belief)
+    if not out:
+        return xp.zeros_like(likelihood), log_likelihood
+    return xp.stack(out, axis=-2), log_likelihood
+
+
+def hmm_filter(
+    initial: Floats[Array, "*batch states"],
+    transition: Floats[Array, "*batch states states"],
+    emission: Floats[Array, "*batch states symbols"],
+    observations: Ints[Array, "*batch time"],
+    *,
+    validate: bool = True,
+) -> Filter:
+    """alpha_1(s) = pi(s) E(s, o_1), alpha_{t+1} = E(., o_{t+1}) (alpha_t T): the posterior is alpha_t normalised.
+
+    Args:
+        initial: pi (..., S), the state at the first observation (no transition before it).
+        transition: T (..., S, S), rows = from. emission: E (..., S, O). observations: (..., time), integers in 0..O-1.
+
+    Returns:
+        ``Filter(posterior, predictive, log_likelihood)``: position t knows o_1..o_t; the predictive is that of o_{t+1},
+        the log-likelihood (in nats) is that of all observations.
+
+    Raises:
+        ValueError: rows that are no distributions, or observations of probability 0.
+
+    Label: bayes.hmm-filter. Source: standard (forward algorithm).
+    """
+    xp = _checks.floats(initial=initial, transition=transition, emission=emission)
+    leading, size = _checks.shapes(initial=(initial, "S"), transition=(transition, "S S"), emission=(emission, "S O"))
+    _checks.at_least("observations", observations, 1)
+    shape = (*leading, observations.shape[-1])
+    hot = _chosen(xp, "observations", observations, initial, shape, size["O"], validate)
+    if validate:
+        for name, x in (("initial", initial), ("transition", transition), ("emission", emission)):
+            _checks.distributions(xp, name, x, empty=False)
+    pi, T, E = _arrays.widen(xp, initial, transition, emission)
+    seen = _arrays.keep(xp, hot, xp.ones(tuple(hot.shape), dtype=E.dtype, device=array_api_compat.device(E)))
+    likelihood = xp.matmul(seen, xp.matrix_transpose(E))
+    alpha, log_likelihood = _forward(xp, pi, T, likelihood, validate, "observations")
+    predictive = xp.matmul(xp.matmul(alpha, T), E)
+    return Filter(*_arrays.narrow(xp, initial.dtype, alpha, predictive, log_likelihood))
+
+
+def sticky_markov_predictive(
+    x: Floats[Array, "*batch time d_x"],
+    means: Floats[Array, "*batch states d_x"],
+    transition: Floats[Array, "*batch states states"],
+    *,
+    initial: Floats[Array, "*batch states"],
+    noise: float = 1.0,
+    validate: bool = True,
+) -> Floats[Array, "*batch time states"]:
+    """p(y_t | x_1..x_t) where x_t = mu_{y_{t-1}} + noise N(0, I): the filtered y_{t-1}, taken one step by P.
+
+    Args:
+        x: (..., time, d_x). means: mu (..., S, d_x). transition: P (..., S, S), rows = from.
+        initial: the distribution of y_0, the state that x_1 shows (..., S). noise: the standard deviation, positive.
+
+    Returns:
+        (..., time, S). Its expected loss is at least H(Y_t|Y_{t-1}); on one sequence the loss can fall below that.
+
+    Label: bayes.sticky-markov. Source: ours; the task is that of arXiv 2512.22473.
+    """
+    xp = _checks.floats(x=x, means=means, transition=transition, initial=initial)
+    _checks.shapes(x=(x, "time d_x"), means=(means, "S d_x"), transition=(transition, "S S"), initial=(initial, "S"))
+    noise = _checks.real(xp, "noise", noise, positive=True)
+    if validate:
+        for name, rows in (("transition", transition), ("initial", initial)):
+            _checks.distributions(xp, name, rows, empty=False)
+    wide_x, mu, P, pi = _arrays.widen(xp, x, means, transition, initial)
+    distance = (xp.expand_dims(wide_x, axis=-2) - xp.expand_dims(mu, axis=-3)) / noise
+    exponent = xp.sum(distance * distance, axis=-1) / -2
+    # A common factor of a row of likelihoods cancels; without the largest one they all underflow.
+    likelihood = xp.exp(exponent - xp.max(exponent, axis=-1, keepdims=True))
+    alpha, _ = _forward(xp, pi, P, likelihood, validate, "x")
+    return _arrays.narrow(xp, x.dtype, xp.matmul(alpha, P))

@@ -1,0 +1,380 @@
+r"""What a plain gradient step of size eta does: to the loss, the context, the compatibilities, the advantages.
+
+.. math::
+
+    dL = -\eta |\nabla L|^2, \qquad dv_j = -\eta \sum_i a_{ij} u_i, \qquad ds_{ij} = \eta\, a_{ij} A_{ij}, \qquad
+    db_{ij} = -\eta \sum_l a_{lj}\, u_i \cdot u_l
+
+Everything is first order in eta unless a docstring says exact. Letters as in :mod:`bayesgrad.gradients`; a (..., n, m)
+are the weights, u (..., n, d_v) = dL/dg, b = u v^T, A = bbar - b. An optimiser that is not plain gradient descent has
+its own
+steps: then the predicted change of the loss is :func:`loss_change`, the gradient times the actual step.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from bayesgrad import _arrays, _checks
+from bayesgrad._types import Array, Bools, Floats
+from bayesgrad.gradients import _advantage, _score_gradient, _weights_and
+
+
+class ValueStep(NamedTuple):
+    """dv (..., m, d_v), dg (..., n, d_v) and dL (no axes)."""
+
+    values: Array
+    context: Array
+    loss: Array
+
+
+class ScoreStep(NamedTuple):
+    """ds (..., n, m), da (..., n, m), dg (..., n, d_v) and dL (no axes)."""
+
+    scores: Array
+    weights: Array
+    context: Array
+    loss: Array
+
+
+class Feedback(NamedTuple):
+    """db and dA (..., n, m)."""
+
+    compatibility: Array
+    advantage: Array
+
+
+class Replicator(NamedTuple):
+    """The flow's velocity da/dt (..., n, m) and the rate of the mean compatibility d(bbar)/dt (..., n)."""
+
+    weights: Array
+    mean_compatibility: Array
+
+
+def loss_decrease(*gradients: Floats[Array, "*_"], eta: float) -> Floats[Array, ""]:
+    """dL = -eta |gradient|^2 along each block's own gradient; blocks add.
+
+    Args:
+        gradients: one array a block. eta: the step size, any finite number.
+
+    Returns:
+        One number (no axes), never positive for eta >= 0.
+
+    Label: dynamics.loss-decrease. Source: standard.
+
+    >>> import numpy as np
+    >>> float(loss_decrease(np.asarray([3.0, 4.0]), eta=0.1))
+    -2.5
+    """
+    if not gradients:
+        raise TypeError("gradients: got none, expected at least one array")
+    xp = _checks.floats(**{f"gradients[{i}]": g for i, g in enumerate(gradients)})
+    eta = _checks.real(xp, "eta", eta)
+    wide = [_arrays.widen(xp, g) for g in gradients]
+    total = xp.sum(wide[0] * wide[0])
+    for g in wide[1:]:
+        total = total + xp.sum(g * g)
+    return _arrays.narrow(xp, gradients[0].dtype, total * -eta)
+
+
+def loss_change(gradient: Floats[Array, "*shape"], step: Floats[Array, "*shape"]) -> Floats[Array, ""]:
+    """dL = <gradient, step> for the actual step of any optimiser.
+
+    Args:
+        gradient: dL/dparameter. step: the change of the parameter, same shape.
+
+    Label: dynamics.loss-decrease. Source: standard.
+    """
+    xp = _checks.floats(gradient=gradient, step=step)
+    _checks.same_shape("step", step, gradient.shape, "the gradient")
+    g, s = _arrays.widen(xp, gradient, step)
+    return _arrays.narrow(xp, gradient.dtype, xp.sum(g * s))
+
+
+def value_step(
+    weights: Floats[Array, "*batch queries keys"], u: Floats[Array, "*batch queries values"], *, eta: float
+) -> ValueStep:
+    """dv = -eta a^T u, and what follows: dg = -eta a a^T u (exact at fixed weights), dL = -eta |a^T u|^2.
+
+    Args:
+        weights: a (..., n, m). u: dL/dg (..., n, d_v). eta: the step size.
+
+    Label: dynamics.value-step. Source: ours, from the value law of arXiv 2512.22473.
+    """
+    xp = _checks.floats(weights=weights, u=u)
+    _checks.shapes(weights=(weights, "n m"), u=(u, "n d_v"))
+    eta = _checks.real(xp, "eta", eta)
+    a, wide_u = _arrays.widen(xp, weights, u)
+    gradient = xp.matmul(xp.matrix_transpose(a), wide_u)
+    dv = gradient * -eta
+    return ValueStep(*_arrays.narrow(xp, u.dtype, dv, xp.matmul(a, dv), xp.sum(gradient * gradient) * -eta))
+
+
+def score_step(
+    weights: Floats[Array, "*batch queries keys"],
+    u: Floats[Array, "*batch queries values"],
+    v: Floats[Array, "*batch keys values"],
+    *,
+    eta: float,
+    validate: bool = True,
+) -> ScoreStep:
+    """ds = eta a A, and what follows: da_j = a_j (ds_j - sum_k a_k ds_k), dg = da v, dL = -eta sum (a A)^2.
+
+    Args:
+        weights: a (..., n, m). u: dL/dg (..., n, d_v). v: the values (..., m, d_v). eta: the step size.
+
+    Label: dynamics.score-step. Source: ours, from the routing law of arXiv 2512.22473.
+    """
+    xp = _checks.floats(weights=weights, u=u, v=v)
+    _checks.shapes(weights=(weights, "n m"), u=(u, "n d_v"), v=(v, "m d_v"))
+    if validate:
+        _checks.distributions(xp, "weights", weights)
+    eta = _checks.real(xp, "eta", eta)
+    a, wide_u, wide_v = _arrays.widen(xp, weights, u, v)
+    gradient = _score_gradient(xp, a, xp.matmul(wide_u, xp.matrix_transpose(wide_v)))
+    ds = gradient * -eta
+    # Softmax's adjoint is symmetric: the same matrix takes ds to da that takes b to dL/ds.
+    da = _score_gradient(xp, a, ds)
+    dL = xp.sum(gradient * gradient) * -eta
+    return ScoreStep(*_arrays.narrow(xp, u.dtype, ds, da, xp.matmul(da, wide_v), dL))
+
+
+def feedback(
+    weights: Floats[Array, "*batch queries keys"], u: Floats[Array, "*batch queries values"], *, eta: float
+) -> Feedback:
+    """db_ij = -eta sum_l a_lj u_i.u_l and dA_ij = sum_k a_ik db_ik - db_ij after a value step, a and u held fixed.
+
+    The advantage of a pair grows exactly if sum_l a_lj u_i.u_l exceeds its a_i-weighted mean over j. That u is held
+    fixed is an assumption, not a limit of small eta: see :func:`feedback_full`.
+
+    Args:
+        weights: a (..., n, m). u: dL/dg (..., n, d_v). eta: the step size.
+
+    Label: dynamics.feedback. Source: arXiv 2512.22473 states a growth without condition; the condition is ours.
+
+    >>> import numpy as np
+    >>> a, u = np.asarray([[0.75, 0.25]]), np.asarray([[1.0]])
+    >>> feedback(a, u, eta=1.0).advantage.tolist()  # |u|^2 (a_j - sum_k a_k^2)
+    [[0.125, -0.375]]
+    """
+    xp = _checks.floats(weights=weights, u=u)
+    _checks.shapes(weights=(weights, "n m"), u=(u, "n d_v"))
+    eta = _checks.real(xp, "eta", eta)
+    a, wide_u = _arrays.widen(xp, weights, u)
+    db = xp.matmul(xp.matmul(wide_u, xp.matrix_transpose(wide_u)), a) * -eta
+    return Feedback(*_arrays.narrow(xp, u.dtype, db, _advantage(xp, a, db)))
+
+
+def feedback_full(
+    weights: Floats[Array, "*batch queries keys"],
+    v: Floats[Array, "*batch keys values"],
+    logit_gradient: Floats[Array, "*batch queries classes"],
+    probabilities: Floats[Array, "*batch queries classes"],
+    W_O: Floats[Array, "values classes"],
+    *,
+    totals: Floats[Array, "*batch queries"],
+    eta: float,
+    W_O_step: Floats[Array, "values classes"] | None = None,
+    c_O_step: Floats[Array, " classes"] | None = None,
+) -> Feedback:
+    """db_ij = u_i.dv_j + du_i.v_j and dA at fixed weights, when u moves with the step as it does in a linear read-out.
+
+    du_i = dz_i tau_i (diag p_i - p_i p_i^T) W_O^T + r_i dW_O^T, dz_i = dg_i W_O + g_i dW_O + dc_O, dv = -eta a^T u.
+
+    Args:
+        weights: a (..., n, m). v: (..., m, d_v).
+        logit_gradient: r (..., n, C). probabilities: p (..., n, C). W_O: (d_v, C).
+        totals: tau (..., n), the total target mass of each position (1 for a sum loss, 1/N for a mean loss).
+        eta: the step size of the values. W_O_step, c_O_step: the read-out's own steps, none unless given.
+
+    Label: dynamics.feedback-full. Source: ours.
+    """
+    arguments = {"weights": weights, "v": v, "logit_gradient": logit_gradient, "probabilities": probabilities}
+    xp = _checks.floats(**arguments, W_O=W_O, totals=totals, W_O_step=W_O_step, c_O_step=c_O_step)
+    _, size = _checks.shapes(
+        weights=(weights, "n m"),
+        v=(v, "m d_v"),
+        logit_gradient=(logit_gradient, "n C"),
+        probabilities=(probabilities, "n C"),
+        totals=(totals, "n"),
+    )
+    _checks.matrix("W_O", W_O, ("d_v", size["d_v"]), ("C", size["C"]))
+    if W_O_step is not None:
+        _checks.matrix("W_O_step", W_O_step, ("d_v", size["d_v"]), ("C", size["C"]))
+    _checks.vector("c_O_step", c_O_step, "C", size["C"])
+    eta = _checks.real(xp, "eta", eta)
+    a, wide_v, r, p, W, tau, dW, dc = _arrays.widen(xp, *arguments.values(), W_O, totals, W_O_step, c_O_step)
+    u = xp.matmul(r, xp.matrix_transpose(W))
+    dv = xp.matmul(xp.matrix_transpose(a), u) * -eta
+    dz = xp.matmul(xp.matmul(a, dv), W)
+    if dW is not None:
+        dz = dz + xp.matmul(xp.matmul(a, wide_v), dW)
+    if dc is not None:
+        dz = dz + dc
+    dr = xp.expand_dims(tau, axis=-1) * _score_gradient(xp, p, dz)
+    du = xp.matmul(dr, xp.matrix_transpose(W))
+    if dW is not None:
+        du = du + xp.matmul(r, xp.matrix_transpose(dW))
+    db = xp.matmul(u, xp.matrix_transpose(dv)) + xp.matmul(du, xp.matrix_transpose(wide_v))
+    return Feedback(*_arrays.narrow(xp, v.dtype, db, _advantage(xp, a, db)))
+
+
+def weight_space_value_step(
+    x: Floats[Array, "*batch keys d_x"],
+    value_gradient: Floats[Array, "*batch keys values"],
+    *,
+    eta: float,
+    bias: bool = False,
+) -> Floats[Array, "*batch keys values"]:
+    """dv_j = -eta sum_l (x_j.x_l) dL/dv_l: what training W_V does to the values (a value bias adds 1 to each x_j.x_l).
+
+    It is the per-token law for every gradient exactly if X X^T = I, so only if m <= d_x.
+
+    Args:
+        x: (..., m, d_x); leading axes are separate problems, each with its own W_V. value_gradient: dL/dv (..., m,
+            d_v).
+        eta: the step size. bias: whether a value bias is trained too.
+
+    Label: dynamics.weight-space. Source: ours.
+    """
+    xp = _checks.floats(x=x, value_gradient=value_gradient)
+    _checks.shapes(x=(x, "m d_x"), value_gradient=(value_gradient, "m d_v"))
+    eta = _checks.real(xp, "eta", eta)
+    wide_x, dv = _arrays.widen(xp, x, value_gradient)
+    moved = xp.matmul(wide_x, xp.matmul(xp.matrix_transpose(wide_x), dv))
+    if bias:
+        moved = moved + xp.sum(dv, axis=-2, keepdims=True)
+    return _arrays.narrow(xp, x.dtype, moved * -eta)
+
+
+def _pairs(compatibility: Array, mask: Array) -> tuple[_arrays.Namespace, Array, Array]:
+    xp = _checks.floats(compatibility=compatibility)
+    _checks.shapes(compatibility=(compatibility, "n m"))
+    _checks.booleans(xp, "mask", mask, compatibility)
+    _checks.broadcastable("mask", mask, tuple(compatibility.shape))
+    if mask is not None:
+        mask = _arrays.namespace_of(mask).broadcast_to(mask, tuple(compatibility.shape))
+    return xp, _arrays.widen(xp, compatibility), mask
+
+
+def natural_direction(
+    compatibility: Floats[Array, "*batch queries keys"], *, mask: Bools[Array, "*_"] | None = None
+) -> Floats[Array, "*batch queries keys"]:
+    """The natural gradient F_i^+ dL/ds_i: b_ij minus its unweighted mean over the visible keys, 0 at hidden pairs.
+
+    F_i is singular: every solution of F_i delta = dL/ds_i is b_i plus a constant on the visible keys; this one has mean
+    0. Descent goes against it. The plain score gradient is this direction times F_i.
+
+    Args:
+        compatibility: b (..., n, m). mask: booleans that broadcast to it, True = visible.
+
+    Label: dynamics.natural-routing. Source: ours.
+    """
+    xp, b, mask = _pairs(compatibility, mask)
+    if mask is None:
+        return _arrays.narrow(xp, compatibility.dtype, b - xp.sum(b, axis=-1, keepdims=True) / max(b.shape[-1], 1))
+    count = xp.sum(_arrays.keep(xp, mask, xp.ones_like(b)), axis=-1, keepdims=True)
+    count = xp.where(_arrays.seeing_queries(mask), count, xp.ones_like(count))
+    mean = xp.sum(_arrays.keep(xp, mask, b), axis=-1, keepdims=True) / count
+    return _arrays.narrow(xp, compatibility.dtype, _arrays.keep(xp, mask, b - mean))
+
+
+def replicator_velocity(
+    weights: Floats[Array, "*batch queries keys"],
+    compatibility: Floats[Array, "*batch queries keys"],
+    *,
+    validate: bool = True,
+) -> Replicator:
+    """The flow of the natural direction: a_j' = -a_j (b_j - bbar), and d(bbar)/dt = -Var_a(b) <= 0 at fixed b.
+
+    Args:
+        weights: a (..., n, m). compatibility: b (..., n, m).
+
+    Label: dynamics.natural-routing. Source: ours (the replicator equation).
+    """
+    xp = _weights_and("compatibility", weights, compatibility, validate)
+    a, b = _arrays.widen(xp, weights, compatibility)
+    A = _advantage(xp, a, b)
+    return Replicator(*_arrays.narrow(xp, weights.dtype, a * A, -xp.sum(a * A * A, axis=-1)))
+
+
+def replicator_step(
+    weights: Floats[Array, "*batch queries keys"],
+    compatibility: Floats[Array, "*batch queries keys"],
+    *,
+    eta: float,
+    validate: bool = True,
+) -> Floats[Array, "*batch queries keys"]:
+    """a_j exp(-eta b_j) / Z: exactly the time-eta flow at fixed b, and Bayes' rule with likelihood exp(-eta b_j).
+
+    With a mean loss b carries 1/N, so eta scales with N.
+
+    Args:
+        weights: a (..., n, m); a weight of 0 stays 0. compatibility: b (..., n, m). eta: the time.
+
+    Label: dynamics.natural-routing, em.proximal-e-step. Source: ours.
+
+    >>> import numpy as np
+    >>> replicator_step(np.asarray([[0.5, 0.5]]), np.asarray([[0.0, np.log(3.0)]]), eta=1.0).round(12).tolist()
+    [[0.75, 0.25]]
+    """
+    xp = _weights_and("compatibility", weights, compatibility, validate)
+    eta = _checks.real(xp, "eta", eta)
+    a, b = _arrays.widen(xp, weights, compatibility)
+    return _arrays.narrow(xp, weights.dtype, _arrays.multiply_in(xp, a, b * -eta))
+
+
+def saturation_bound(
+    weights: Floats[Array, "*batch queries keys"],
+    compatibility: Floats[Array, "*batch queries keys"],
+    *,
+    mask: Bools[Array, "*_"] | None = None,
+    validate: bool = True,
+) -> Floats[Array, "*batch queries keys"]:
+    """a_ij (1 - a_ij) (max b_i - min b_i over visible keys): never less than |dL/ds_ij|, and equal in two-key rows.
+
+    Args:
+        weights: a (..., n, m). compatibility: b (..., n, m). mask: booleans that broadcast to them, True = visible.
+
+    Label: attention.saturation-bound. Source: ours.
+    """
+    xp = _weights_and("compatibility", weights, compatibility, validate)
+    _, b, mask = _pairs(compatibility, mask)
+    a = _arrays.widen(xp, weights)
+    return _arrays.narrow(xp, weights.dtype, a * (1 - a) * _visible_range(xp, b, mask))
+
+
+def frame_precision_bound(
+    weights: Floats[Array, "*batch queries keys"],
+    compatibility: Floats[Array, "*batch queries keys"],
+    *,
+    mask: Bools[Array, "*_"] | None = None,
+    validate: bool = True,
+) -> Floats[Array, "*batch queries"]:
+    """M (1 - M) (max b_i - min b_i) with M = max_j a_ij: no |dL/ds_ij| of the row exceeds it.
+
+    Routing gradients vanish as a row saturates while the range stays bounded; value gradients need not (they can). It
+    says nothing about when weights saturate.
+
+    Args, label: as :func:`saturation_bound`; dynamics.frame-precision. Returns (..., n). Source: ours.
+    """
+    xp = _weights_and("compatibility", weights, compatibility, validate)
+    _, b, mask = _pairs(compatibility, mask)
+    a = _arrays.widen(xp, weights)
+    if a.shape[-1] == 0:
+        return xp.sum(weights, axis=-1)
+    top = xp.max(a, axis=-1, keepdims=True)
+    return _arrays.narrow(xp, weights.dtype, (top * (1 - top) * _visible_range(xp, b, mask))[..., 0])
+
+
+def _visible_range(xp: _arrays.Namespace, b: Array, mask: Array) -> Array:
+    """(..., n, 1): the largest minus the smallest visible b; 0 on empty rows."""
+    if b.shape[-1] == 0:
+        return xp.sum(b, axis=-1, keepdims=True)
+    if mask is None:
+        return xp.max(b, axis=-1, keepdims=True) - xp.min(b, axis=-1, keepdims=True)
+    infinite = _arrays.full_like(xp, b, (), float("inf"))
+    top = xp.max(xp.where(mask, b, -infinite), axis=-1, keepdims=True)
+    bottom = xp.min(xp.where(mask, b, infinite), axis=-1, keepdims=True)
+    seeing = _arrays.seeing_queries(mask)
+    return _arrays.keep(xp, seeing, top) - _arrays.keep(xp, seeing, bottom)

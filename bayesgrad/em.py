@@ -1,0 +1,244 @@
+r"""What the EM reading of attention means exactly.
+
+.. math::
+
+    l = -\log \sum_j \pi_j e^{-c_j}, \quad r_j = \pi_j e^{-c_j + l}, \quad dl = \sum_j r_j\, dc_j, \qquad
+    \arg\min_a \sum_j a_j b_j + \tfrac1\eta \mathrm{KL}(a \| a_0) \propto a_{0j} e^{-\eta b_j}, \qquad
+    \arg\min_v \sum_{ij} a_{ij} u_i \cdot v_j + \frac{|v - v_0|^2}{2 \eta} = v_0 - \eta\, a^T u
+
+The natural routing step and the value law are proximal steps of one surrogate, sum_ij a_ij b_ij at fixed u; the plain
+routing law is not. And the pair is not variational: :func:`not_variational_witness` raises its own loss. eta > 0
+throughout; losses and divergences in this module are in nats.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesgrad import _arrays, _checks
+from bayesgrad._types import Array, Floats, Scale
+from bayesgrad.attention import attention
+from bayesgrad.cross_entropy import cross_entropy
+from bayesgrad.dynamics import replicator_step
+from bayesgrad.gradients import attention_gradients
+
+
+class EmIdentity(NamedTuple):
+    """l1 - l0, Q1 - Q0 and KL(r0 || r1), all (...), in nats: the first is the second minus the third."""
+
+    loss_change: Array
+    cost_change: Array
+    divergence: Array
+
+
+class Witness(NamedTuple):
+    """One query, two keys with scores 0, target class 0: values v (2, 1), W_O (1, 3), and the losses in nats at the
+    start, after the value step, and after the plain and the natural routing step that follow it.
+    """
+
+    v: np.ndarray
+    W_O: np.ndarray
+    start: float
+    after_values: float
+    after_plain_routing: float
+    after_natural_routing: float
+
+
+def _mixture(priors: Array, costs: Array, validate: bool, **more: Array) -> tuple[_arrays.Namespace, Array, Array]:
+    xp = _checks.floats(priors=priors, costs=costs, **more)
+    _checks.shapes(priors=(priors, "m"))
+    for name, x in {"costs": costs, **more}.items():
+        _checks.shapes(**{name: (x, "m")})
+        _checks.same_shape(name, x, priors.shape, "the priors")
+    if validate:
+        _checks.distributions(xp, "priors", priors)
+    return xp, *_arrays.widen(xp, priors, costs)
+
+
+def _loss(xp: _arrays.Namespace, pi: Array, c: Array) -> Array:
+    terms, _, top = _arrays.exp_visible(xp, -c, _arrays.support(xp, pi))
+    return -xp.log(xp.sum(pi * terms, axis=-1)) - top[..., 0]
+
+
+def mixture_loss(
+    priors: Floats[Array, "*batch m"], costs: Floats[Array, "*batch m"], *, validate: bool = True
+) -> Floats[Array, "*batch"]:
+    """l = -log sum_j pi_j exp(-c_j), in nats.
+
+    Args:
+        priors: pi (..., m), distributions. costs: c (..., m), +inf allowed.
+
+    Label: em.fisher-identity, lemma.em-identity. Source: standard.
+    """
+    xp, pi, c = _mixture(priors, costs, validate)
+    return _arrays.narrow(xp, priors.dtype, _loss(xp, pi, c))
+
+
+def mixture_responsibilities(
+    priors: Floats[Array, "*batch m"], costs: Floats[Array, "*batch m"], *, validate: bool = True
+) -> Floats[Array, "*batch m"]:
+    """r_j = pi_j exp(-c_j) / sum_l pi_l exp(-c_l): the exact posterior over components, and dl/dc.
+
+    Args, errors: as :func:`mixture_loss`. Label: em.fisher-identity. Source: standard (Fisher's identity).
+
+    >>> import numpy as np
+    >>> mixture_responsibilities(np.asarray([0.5, 0.5]), np.asarray([0.0, np.log(3.0)])).round(12).tolist()
+    [0.75, 0.25]
+    """
+    xp, pi, c = _mixture(priors, costs, validate)
+    return _arrays.narrow(xp, priors.dtype, _arrays.multiply_in(xp, pi, -c))
+
+
+def mixture_loss_change(
+    priors: Floats[Array, "*batch m"],
+    costs: Floats[Array, "*batch m"],
+    cost_change: Floats[Array, "*batch m"],
+    *,
+    validate: bool = True,
+) -> Floats[Array, "*batch"]:
+    """dl = sum_j r_j dc_j at fixed priors, first order in dc.
+
+    Args:
+        priors, costs: as in :func:`mixture_loss`. cost_change: dc (..., m).
+
+    Label: em.fisher-identity. Source: standard (Fisher's identity).
+    """
+    xp, pi, c = _mixture(priors, costs, validate, cost_change=cost_change)
+    r = _arrays.multiply_in(xp, pi, -c)
+    return _arrays.narrow(xp, priors.dtype, xp.sum(r * _arrays.widen(xp, cost_change), axis=-1))
+
+
+def em_identity(
+    priors: Floats[Array, "*batch m"],
+    costs: Floats[Array, "*batch m"],
+    new_costs: Floats[Array, "*batch m"],
+    *,
+    validate: bool = True,
+) -> EmIdentity:
+    """The three terms of l1 - l0 = Q1 - Q0 - KL(r0 || r1), with Q = sum_j r0_j c_j; each computed on its own.
+
+    Args:
+        priors: pi (..., m). costs, new_costs: finite costs before and after (..., m).
+
+    Label: lemma.em-identity. Source: standard (Dempster, Laird and Rubin).
+    """
+    xp, pi, c0 = _mixture(priors, costs, validate, new_costs=new_costs)
+    c1 = _arrays.widen(xp, new_costs)
+    r0, l0, l1 = _arrays.multiply_in(xp, pi, -c0), _loss(xp, pi, c0), _loss(xp, pi, c1)
+    # log(r0/r1) = (c1 - c0) - (l1 - l0) component by component: no division, no log 0.
+    ratio = (c1 - c0) - xp.expand_dims(l1 - l0, axis=-1)
+    parts = l1 - l0, xp.sum(r0 * (c1 - c0), axis=-1), xp.sum(r0 * ratio, axis=-1)
+    return EmIdentity(*_arrays.narrow(xp, priors.dtype, *parts))
+
+
+def proximal_e_step(
+    weights: Floats[Array, "*batch queries keys"],
+    compatibility: Floats[Array, "*batch queries keys"],
+    *,
+    eta: float,
+    validate: bool = True,
+) -> Floats[Array, "*batch queries keys"]:
+    """argmin over the simplex of sum_j a_j b_j + KL(a || a0)/eta: a0_j exp(-eta b_j) / Z.
+
+    Args:
+        weights: a0 (..., n, m); a weight of 0 stays 0. compatibility: b (..., n, m). eta: positive.
+
+    Label: em.proximal-e-step. Source: ours (mirror descent in the KL geometry).
+    """
+    xp = _checks.floats(weights=weights, compatibility=compatibility)
+    eta = _checks.real(xp, "eta", eta, positive=True)
+    return replicator_step(weights, compatibility, eta=eta, validate=validate)
+
+
+def proximal_m_step(
+    v: Floats[Array, "*batch keys values"],
+    weights: Floats[Array, "*batch queries keys"],
+    u: Floats[Array, "*batch queries values"],
+    *,
+    eta: float,
+) -> Floats[Array, "*batch keys values"]:
+    """argmin over v of sum_ij a_ij u_i.v_j + |v - v0|^2/(2 eta): v0_j - eta sum_i a_ij u_i.
+
+    Args:
+        v: v0 (..., m, d_v). weights: a (..., n, m). u: dL/dg (..., n, d_v). eta: positive.
+
+    Label: em.proximal-m-step. Source: ours.
+    """
+    xp = _checks.floats(v=v, weights=weights, u=u)
+    _checks.shapes(v=(v, "m d_v"), weights=(weights, "n m"), u=(u, "n d_v"))
+    eta = _checks.real(xp, "eta", eta, positive=True)
+    v0, a, wide_u = _arrays.widen(xp, v, weights, u)
+    return _arrays.narrow(xp, v.dtype, v0 - eta * xp.matmul(xp.matrix_transpose(a), wide_u))
+
+
+def gaussian_mixture_responsibilities(
+    q: Floats[Array, "*batch queries width"],
+    k: Floats[Array, "*batch keys width"],
+    *,
+    priors: Floats[Array, "*batch keys"],
+    scale: Scale,
+    validate: bool = True,
+) -> Floats[Array, "*batch queries keys"]:
+    """Responsibilities of the mixture with means k_j, covariance I/scale and priors prop. to pi_j exp(scale |k_j|^2/2).
+
+    They equal softmax_j(scale q.k_j + log pi_j); here they are computed as what they are called, from squared
+    distances.
+
+    Args:
+        q: (..., n, d_k). k: (..., m, d_k). priors: pi (..., m), >= 0, of any positive total. scale: positive.
+
+    Returns:
+        (..., n, m); rows of 0 where every pi_j is 0.
+
+    Label: em.gaussian-mixture. Source: ours.
+    """
+    xp = _checks.floats(q=q, k=k, priors=priors)
+    _checks.shapes(q=(q, "n d_k"), k=(k, "m d_k"), priors=(priors, "m"))
+    scale = _checks.real(xp, "scale", scale, positive=True)
+    if validate and _arrays.concrete(priors) and bool(xp.any(priors < 0)):
+        raise ValueError("priors: got a negative entry, expected numbers >= 0")
+    wide_q, wide_k, pi = _arrays.widen(xp, q, k, priors)
+    distance = xp.expand_dims(wide_q, axis=-2) - xp.expand_dims(wide_k, axis=-3)
+    far = xp.sum(distance * distance, axis=-1)
+    long = xp.expand_dims(xp.sum(wide_k * wide_k, axis=-1), axis=-2)
+    prior = xp.broadcast_to(xp.expand_dims(pi, axis=-2), tuple(far.shape))
+    return _arrays.narrow(xp, q.dtype, _arrays.multiply_in(xp, prior, (long - far) * scale / 2))
+
+
+def not_variational_witness(eta: float = 1.0) -> Witness:
+    """An instance in which the value step lowers the loss and the routing step then raises it above the start.
+
+    With w = min(1, 1/sqrt(eta)), V = max(4, 4/eta): v = ((1+V)/w, (1-V)/w), W_O = (0, w, -w), one query, two keys,
+    scores 0, target class 0. The losses are computed by this package's own functions, in float64.
+
+    Args:
+        eta: positive, the size of both steps.
+
+    Label: em.not-variational. Source: ours.
+
+    >>> got = not_variational_witness(1.0)
+    >>> [round(x, 4) for x in got[2:]]
+    [1.4076, 1.2611, 2.2359, 3.1035]
+    """
+    eta = _checks.real(np, "eta", eta, positive=True)
+    w, V = min(1.0, 1 / math.sqrt(eta)), max(4.0, 4 / eta)
+    v, W_O, target = np.asarray([[(1 + V) / w], [(1 - V) / w]]), np.asarray([[0.0, w, -w]]), np.asarray([0])
+    one, keys = np.ones((1, 1)), np.zeros((2, 1))
+
+    def look(values: np.ndarray, scores: np.ndarray) -> tuple[float, np.ndarray]:
+        loss, r = cross_entropy(attention(one, keys, values, bias=scores).context @ W_O, target)
+        return float(loss), r @ W_O.T
+
+    s = np.zeros((1, 2))
+    start, u = look(v, s)
+    got = attention_gradients(one, keys, v, u, bias=s)
+    stepped = v - eta * got.values
+    after_values, u = look(stepped, s)
+    got = attention_gradients(one, keys, stepped, u, bias=s)
+    plain, _ = look(stepped, s - eta * got.scores)
+    # softmax(s - eta b) = a exp(-eta b)/Z: the proximal E-step, here in the scores.
+    natural, _ = look(stepped, s - eta * got.weights)
+    return Witness(v, W_O, start, after_values, plain, natural)
