@@ -21,6 +21,7 @@ import numpy as np
 from hypothesis import event
 from hypothesis import strategies as st
 
+from .chances import Hmm, Joint, NoisyChain, Pairs, Sequences, Simplex
 from .examples import Array, Head, Layer, Logits
 
 UNIT = 64.0
@@ -61,6 +62,19 @@ class Entries:
     def bits(self, *shape: int, rate: float = 0.5) -> Array:
         """Booleans, each True with probability ``rate``; all True where the bytes are 0."""
         return self._next(shape) < round(256 * rate)
+
+    def chances(self, *shape: int, positive: bool = False) -> Array:
+        """Whole-number weights 0..7 (1..8 if ``positive``) whose rows over the last axis are not all zero.
+
+        Where the bytes are 0 the rows are 1, 2, 3, ... in some order: no symmetry, full support.
+        """
+        start = self._used
+        raw = self._next(shape).astype(np.int64)
+        base = (np.arange(start, self._used).reshape(shape) * 3) % 7
+        weights = (raw + base) % 8 + positive
+        if not positive:
+            weights[..., 0] += weights.sum(-1) == 0
+        return weights
 
     def whole(self, bound: int, *shape: int) -> Array:
         """Integers 0, ..., bound - 1."""
@@ -206,6 +220,72 @@ def layers(
         reduction=draw(st.sampled_from(("sum", "mean"))),
         **made,
     )
+
+
+_JOINTS = distinct_sizes(4, largest=5, least=(2, 2, 1, 2))[:60]
+_SIMPLICES = distinct_sizes(2, largest=5, least=(1, 2))
+_HMMS = distinct_sizes(3, largest=4, least=(2, 2, 1))
+
+
+@st.composite
+def joints(draw: st.DrawFn) -> Joint:
+    """Joint distributions of (c, theta, x, y) under which the mixture over beliefs is the predictive."""
+    c, theta, x, y = draw(st.sampled_from(_JOINTS))
+    shapes = ((c,), (c, theta), (c, x), (x, theta, y))
+    entries = Entries(draw, count(*shapes))
+    return Joint(entries.chances(c, positive=True), *(entries.chances(*shape) for shape in shapes[1:]))
+
+
+@st.composite
+def simplices(draw: st.DrawFn, *, full_support: bool = True) -> Simplex:
+    """Truths with zeros here and there, and predictions (with full support unless told otherwise)."""
+    c, y = draw(st.sampled_from(_SIMPLICES))
+    entries = Entries(draw, count((c,), (c, y), (c, y), (3,)))
+    contexts, p = entries.chances(c, positive=True), entries.chances(c, y)
+    q = entries.chances(c, y, positive=full_support)
+    return Simplex(contexts, p, q)
+
+
+@st.composite
+def sequences(draw: st.DrawFn) -> Sequences:
+    """Joint distributions of two to four outcomes out of two or three, and a possible sequence."""
+    length, size = draw(st.sampled_from(((2, 3), (3, 2), (3, 3), (4, 2), (4, 3))))
+    entries = Entries(draw, size**length + length)
+    weights = entries.chances(*(size,) * length)
+    outcomes = entries.whole(size, length)
+    weights[tuple(outcomes)] += 1
+    return Sequences(weights, outcomes)
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> Pairs:
+    """Permutations of 2 to 5 values, some of their pairs (keys may repeat), and a query seen or new."""
+    V = draw(st.sampled_from((2, 3, 4, 5)))
+    permutation = np.array(draw(st.permutations(range(V))))
+    entries = Entries(draw, V)
+    keys = entries.whole(V, V)[: draw(st.integers(0, V - 1))]
+    query = draw(st.integers(0, V - 1))
+    event("query: seen" if query in keys else "query: new")
+    return Pairs(permutation, keys, query)
+
+
+@st.composite
+def hmms(draw: st.DrawFn) -> Hmm:
+    """Hidden Markov models with zeros in start and transition, S, O and T pairwise different."""
+    S, symbols, length = draw(st.sampled_from(_HMMS))
+    entries = Entries(draw, count((S,), (S, S), (S, symbols), (length,)))
+    initial, transition = entries.chances(S), entries.chances(S, S)
+    return Hmm(initial, transition, entries.chances(S, symbols, positive=True), entries.whole(symbols, length))
+
+
+@st.composite
+def noisy_chains(draw: st.DrawFn) -> NoisyChain:
+    """Markov chains seen through Gaussian noise, S, T and d pairwise different."""
+    S, length, d = draw(st.sampled_from(_HMMS))
+    entries = Entries(draw, count((S,), (S, S), (S, d), (length, d)))
+    initial, transition = entries.chances(S), entries.chances(S, S)
+    means, x = entries.reals(S, d), entries.reals(length, d)
+    return NoisyChain(initial, transition, means, x, draw(st.sampled_from((1.0, 0.75, 2.0))))
 
 
 def example_of(strategy: st.SearchStrategy, number: int, seed: int = 0) -> list:

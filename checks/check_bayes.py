@@ -1,0 +1,97 @@
+"""Prediction: what the best predictor is, what it costs to be another, and the exact predictors of the tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayesgrad import bayes
+from bayesgrad.testing.chances import Hmm, Joint, NoisyChain, Pairs, Sequences, Simplex, floats
+from bayesgrad.testing.strategies import hmms, joints, noisy_chains, pairs, sequences, simplices
+from checks.oracles.chances import BIJECTION, BLIND, CHAIN, FILTER, PREDICTIVE, RISKS, STICKY, only, possible
+from checks.registry import checks
+
+
+@checks("bayes.posterior-predictive", oracle=PREDICTIVE, given=joints(), states="p")
+def check_posterior_predictive(joint: Joint) -> dict[str, Any]:
+    """p(y|x,c) = sum_theta p(theta|c) p(y|x,theta), wherever (x,c) is possible."""
+    beliefs, outcomes = floats(joint.beliefs), floats(joint.outcomes)
+    shape = (beliefs.shape[0], *outcomes.shape)
+    mixture = bayes.posterior_predictive(
+        np.broadcast_to(beliefs[:, None], shape[:3]).copy(), np.broadcast_to(outcomes, shape).copy()
+    )
+    return {"p": mixture * possible(joint)}
+
+
+@checks("bayes.risk-decomposition", oracle=only(("R", "H"), RISKS), given=simplices(), states="R")
+def check_risk_decomposition(example: Simplex) -> dict[str, Any]:
+    """R(q) = H(Y|C) + E_c KL(p || q), each term from its own function; the risk is their sum."""
+    P, p, q = example.tensors().values()
+    entropy = bayes.conditional_entropy(P, p, units="nats")
+    divergence = (P * bayes.kl_divergence(p, q, units="nats")).sum()
+    risk = bayes.risk(P, p, q, units="nats")
+    if abs(risk - entropy - divergence) > 1e-12 * (1 + abs(risk)):
+        raise AssertionError(f"risk {risk!r} is not entropy {entropy!r} plus divergence {divergence!r}")
+    return {"R": entropy + divergence, "H": entropy}
+
+
+@checks("bayes.risk-decomposition", oracle=only(("R",), RISKS), given=simplices(), states="R", share=0.5)
+def check_risk(example: Simplex) -> dict[str, Any]:
+    """R(q) = E[-log q(y|c)], in bits as well."""
+    P, p, q = example.tensors().values()
+    return {"R": bayes.risk(P, p, q, units="bits") * np.log(2)}
+
+
+@checks("lemma.gibbs", oracle=only(("KL",), RISKS), given=simplices(), states="KL")
+def check_gibbs(example: Simplex) -> dict[str, Any]:
+    """sum p log(p/q) >= 0, and 0 only at p = q."""
+    _, p, q = example.tensors().values()
+    found = bayes.kl_divergence(p, q, units="nats")
+    equal = np.array([np.array_equal(x * y.sum(), y * x.sum()) for x, y in zip(example.p, example.q, strict=True)])
+    if np.any(found < 0) or np.any((found < 1e-12) != equal):
+        raise AssertionError(f"divergences {found.tolist()} where equality is {equal.tolist()}")
+    return {"KL": found}
+
+
+@checks("bayes.chain-rule", oracle=CHAIN, given=sequences(), states="surprise")
+def check_chain_rule(example: Sequences) -> dict[str, Any]:
+    """sum_t -log p(y_t|y_<t) = -log p(y_1..y_T), every position supervised."""
+    rows = np.array([[float(x) for x in example.conditional(t)] for t in range(len(example.outcomes))])
+    return {"surprise": np.asarray(bayes.sequence_surprise(rows, example.outcomes, units="nats"))}
+
+
+@checks("bayes.entropy-is-blind", oracle=BLIND, given=simplices(), states="KL")
+def check_entropy_is_blind(example: Simplex) -> dict[str, Any]:
+    """A distribution and a rotation of it: equal entropies, positive divergence."""
+    p = floats(example.q)
+    turned = np.roll(p, -1, axis=-1)
+    gap = bayes.entropy(p, units="nats") - bayes.entropy(turned, units="nats")
+    return {"H - H": gap, "KL": bayes.kl_divergence(p, turned, units="nats")}
+
+
+@checks("bayes.bijection", oracle=BIJECTION, given=pairs(), states="p")
+def check_bijection(example: Pairs) -> dict[str, Any]:
+    """A seen key is certain, a new one uniform over the unseen values."""
+    size = len(example.permutation)
+    return {"p": bayes.bijection_predictive(example.keys, example.values, np.asarray(example.query), size=size)}
+
+
+@checks("bayes.hmm-filter", oracle=FILTER, given=hmms(), states="posterior")
+def check_hmm_filter(hmm: Hmm) -> dict[str, Any]:
+    """alpha_1 = pi E(., o_1), alpha_{t+1} = E(., o_{t+1}) (alpha_t T)."""
+    got = bayes.hmm_filter(floats(hmm.initial), floats(hmm.transition), floats(hmm.emission), hmm.observations)
+    return {
+        "posterior": got.posterior,
+        "predictive": got.predictive,
+        "log-likelihood": np.asarray(got.log_likelihood),
+    }
+
+
+@checks("bayes.sticky-markov", oracle=STICKY, given=noisy_chains(), states="p")
+def check_sticky_markov(chain: NoisyChain) -> dict[str, Any]:
+    """The predictive of y_t is the filter of y_{t-1}, taken one step by P."""
+    got = bayes.sticky_markov_predictive(
+        chain.x, chain.means, floats(chain.transition), initial=floats(chain.initial), noise=chain.noise
+    )
+    return {"p": got}
