@@ -113,6 +113,9 @@ Qed.
 Lemma is_derive_eq (f : R -> R) (t l l' : R) : is_derive f t l -> l = l' -> is_derive f t l'.
 Proof. intros H <-. exact H. Qed.
 
+Lemma is_derive_ext_R (f g : R -> R) (t l : R) : (forall x, f x = g x) -> is_derive f t l -> is_derive g t l.
+Proof. intro H. apply is_derive_ext. exact H. Qed.
+
 Lemma is_derive_R_mult (f g : R -> R) (t df dg : R) :
   is_derive f t df -> is_derive g t dg -> is_derive (fun x => f x * g x) t (df * g t + f t * dg).
 Proof. intros Hf Hg. apply (is_derive_mult f g t df dg Hf Hg). intros. apply Rmult_comm. Qed.
