@@ -13,7 +13,7 @@ import os
 import platform
 import tempfile
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ class DamagedEvidence(ValueError):
     """A fragment that is not what a route writes: its message says which file and what to do."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def _sha256(path: Path, mtime_ns: int, size: int) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 

@@ -1,0 +1,113 @@
+"""Print, list and record the proofs.
+
+python -m derivations                                 every result that has a proof, and its verdict
+python -m derivations attention.routing-law           statement, assumptions, steps, verdict
+python -m derivations LABEL --format latex            the same for a paper; --format json for programs
+python -m derivations LABEL --tree                    what it rests on
+python -m derivations --evidence                      run every proof and every near miss, write the evidence
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import sys
+import time
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.progress import track
+
+from derivations import evidence, laws, present, trust
+
+SOURCES = ("derivations/*.py", "bayesgrad/theorems.py")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m derivations", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("label", nargs="?", help="a result, such as attention.routing-law")
+    parser.add_argument("--format", choices=("text", "latex", "json"), default="text", help="how to print it")
+    parser.add_argument("--tree", action="store_true", help="print what the result rests on instead")
+    parser.add_argument("--evidence", action="store_true", help="run everything and write report/build/evidence")
+    parser.add_argument("--force", action="store_true", help="with --evidence: run although nothing has changed")
+    args = parser.parse_args(argv)
+    if args.evidence:
+        return record(force=args.force)
+    if args.label is None:
+        return overview()
+    if args.label not in laws.labels():
+        return unknown(args.label)
+    if args.tree:
+        print(present.tree(args.label))
+    else:
+        formats = {"text": present.as_text, "latex": present.as_latex, "json": _json}
+        print(formats[args.format](args.label))
+    return 0 if laws.law(args.label).word == "proved" else 1
+
+
+def _json(label: str) -> str:
+    return json.dumps(present.as_dict(label), indent=1, ensure_ascii=False)
+
+
+def unknown(label: str) -> int:
+    """One sentence about a label that is no result or has no proof yet; exit status 2."""
+    from bayesgrad.theorems import THEOREMS
+
+    known = [t.label for t in THEOREMS]
+    if label in known:
+        print(f"label: {label} is in the catalogue, but it has no proof here yet", file=sys.stderr)
+    else:
+        near = difflib.get_close_matches(label, known, 3, 0.4)
+        hint = f"did you mean {' or '.join(near)}?" if near else "python -m derivations lists the results"
+        print(f"label: {label!r} is no result of the catalogue; {hint}", file=sys.stderr)
+    return 2
+
+
+def overview() -> int:
+    for label in laws.labels():
+        found = laws.law(label)
+        print(f"{found.word:<10}  {label:<32}  {found.seconds:6.2f} s  {len(found.parts)} part(s)")
+    print("\npython -m derivations LABEL prints one of them; --help says what else there is")
+    return 0
+
+
+def record(*, force: bool) -> int:
+    """Run every proof and every near miss and write the evidence; nothing is run when no source has changed."""
+    console = Console(stderr=True)
+    known = evidence.read("proof")
+    if known is not None and known["sources"] == evidence.sources(SOURCES) and not force:
+        console.print(f"proofs: up to date ({len(known['results'])} results)")
+        return 0 if all(r["verdict"] == "proved" for r in known["results"].values()) else 1
+    began = time.perf_counter()
+    labels = laws.labels()
+    results = {
+        label: present.as_dict(label)
+        for label in track(labels, "proofs and near misses", console=console, disable=not console.is_terminal)
+    }
+    path = evidence.write(
+        "proof",
+        results,
+        sources=evidence.sources(SOURCES),
+        versions=evidence.versions("sympy", "python-flint"),
+        seconds=time.perf_counter() - began,
+        trusted_base=trust.base(),
+    )
+    bad = [label for label, entry in results.items() if entry["verdict"] != "proved"]
+    misses = [row for entry in results.values() for row in entry["detail"]["wrong_laws"]]
+    loose = [row["id"] for row in misses if row["verdict"] != "refuted"]
+    console.print(
+        f"proofs: {len(results) - len(bad)} of {len(results)} proved; {len(misses) - len(loose)} of "
+        f"{len(misses)} near misses refuted; {path.relative_to(evidence.ROOT)}"
+    )
+    for label in bad:
+        console.print(f"  {label}: {results[label]['verdict']}: {results[label]['reason']}", markup=False)
+    for name in loose:
+        console.print(f"  {name}: not refuted", markup=False)
+    return 1 if bad or loose else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,199 @@
+"""Family A: cross-entropy and the posterior predictive, on finite sets.
+
+    R(q) = E[-log q(y|x)] = H(Y|X) + sum_x w_x KL(p(.|x) || q(.|x))
+
+A context x has weight w_x > 0: contexts of probability zero carry no risk and are left out. On the support S of p a
+model with q = 0 has infinite risk, so that only q > 0 there is to be compared.
+"""
+
+from __future__ import annotations
+
+from derivations.laws import Part, equation, instance_of, proves
+from derivations.lemmas import Divergence
+from derivations.proof import AtMost, Chain, Equation
+from derivations.terms import Diff, Index, Size, Tensor, Term, inv, lift, log, rename, total
+
+X = Size("X")
+Y = Size("Y")
+x = Index("x", X)
+y = Index("y", Y)
+
+D = Divergence(Y, (x,))
+w = Tensor("w", (X,), "positive")
+
+
+def divergence_at(at: Index) -> Term:
+    return rename(D.value, {x: at})
+
+
+def expected(of: Tensor) -> Term:
+    """E[-log of], over the contexts and the outcomes that can occur."""
+    return total(lambda x, y: w(x) * D.S(x, y) * D.p(x, y) * -log(of(x, y)), over=(X, Y))
+
+
+KL = Tensor("KL", (X,), body=divergence_at)
+R = Tensor("R", body=lambda: expected(D.q))
+H = Tensor("H", body=lambda: expected(D.p))
+
+
+@proves("bayes.risk-decomposition")
+def risk_decomposition() -> list[Part]:
+    claim = Equation(R(), H() + total(lambda x: w(x) * KL(x), over=X), given=(D.p_sums, D.q_sums))
+    gap = total(lambda x, y: w(x) * D.S(x, y) * D.p(x, y) * (log(D.p(x, y)) - log(D.q(x, y))), over=(X, Y))
+    proof = (
+        Chain(R())
+        .definition(expected(D.q), "write the risk out", R)
+        .algebra(expected(D.p) + gap, "add log p and take it away")
+        .definition(claim.rhs, "the entropy, which no model avoids, and the divergence, which a model can", H, KL)
+    )
+    return [Part("decomposition", claim, proof, "R is the risk of q, H the conditional entropy H(Y|X), both in nats.")]
+
+
+@proves("bayes.posterior-predictive")
+def posterior_predictive() -> list[Part]:
+    return [_optimum(), _mixture(), _mixture_posterior(), *_lagrange()]
+
+
+def _optimum() -> Part:
+    gibbs = instance_of("lemma.gibbs", D.claim, D.proof())
+    kl = Tensor("D", (X,), "nonnegative", divergence_at, fact=gibbs, tex=r"\mathrm{KL}")
+    claim = AtMost(H(), R(), given=(D.p_sums, D.q_sums), tight=(kl,))
+    proof = (
+        Chain(R() - H())
+        .rewrite(
+            total(lambda x: w(x) * KL(x), over=X),
+            "the risk is the entropy plus the mean divergence",
+            equation("bayes.risk-decomposition"),
+        )
+        .definition(
+            total(lambda x: w(x) * kl(x), over=X),
+            "each divergence is at least 0 (Gibbs), and every w is positive",
+            KL,
+            kl,
+        )
+    )
+    says = (
+        "The risk is least, and equal to the entropy, exactly where KL(p(.|x) || q(.|x)) = 0 at every context of "
+        "positive probability, that is where q = p there."
+    )
+    return Part("optimum", claim, proof, says)
+
+
+class Joint:
+    """A joint distribution of parameter, context, input and outcome, and what makes it a Bayesian model."""
+
+    Theta, Gamma = Size("Theta"), Size("Gamma")
+    P = Tensor("P", (Theta, Gamma, X, Y), "nonnegative")
+    f = Tensor("f", (Theta, X, Y), "nonnegative")
+    h = Tensor("h", (Theta, Gamma), "nonnegative")
+    c, theta = Index("c", Gamma), Index("theta", Theta)
+
+    @classmethod
+    def weight(cls, theta: Index, c: Index, x: Index) -> Term:
+        return total(lambda y: cls.P(theta, c, x, y), over=Y)
+
+    @classmethod
+    def mass(cls) -> Term:
+        return total(lambda theta, y: cls.P(theta, cls.c, x, y), over=(cls.Theta, Y))
+
+    @classmethod
+    def hypotheses(cls) -> tuple[Equation, Equation, Equation]:
+        """(i) y depends on c through (x, theta) alone; (ii) x tells nothing more about theta; the context occurs."""
+        raw_f, raw_h = Tensor("f0", cls.f.sizes, "positive"), Tensor("h0", cls.h.sizes, "positive")
+        raw_x = Tensor("g0", (cls.Gamma, X), "positive")
+
+        def f(t: Index, x: Index, y: Index) -> Term:
+            return raw_f(t, x, y) * inv(total(lambda y: raw_f(t, x, y), over=Y))
+
+        def h(t: Index, c: Index) -> Term:
+            return raw_h(t, c) * inv(total(lambda t: raw_h(t, c), over=cls.Theta))
+
+        theta, c = cls.theta, cls.c
+        first = Equation(
+            cls.P(theta, c, x, y),
+            cls.f(theta, x, y) * cls.weight(theta, c, x),
+            (theta, c, x, y),
+            says="y is independent of c given (x, theta), with f = p(y|x,theta)",
+            sample={cls.f: f, cls.h: h, cls.P: lambda t, c, x, y: f(t, x, y) * h(t, c) * raw_x(c, x)},
+        )
+        second = Equation(
+            cls.weight(theta, c, x),
+            cls.h(theta, c) * total(lambda t: cls.weight(t, c, x), over=cls.Theta),
+            (theta, c, x),
+            says="x is independent of theta given c, with h = p(theta|c)",
+        )
+        occurs = Equation(cls.mass() * inv(cls.mass()), lift(1), says="the context (x, c) has positive probability")
+        return first, second, occurs
+
+
+def _mixture() -> Part:
+    it = Joint
+    first, second, occurs = it.hypotheses()
+    top = total(lambda t: it.P(t, it.c, x, y), over=it.Theta)
+    claim = Equation(
+        top * inv(it.mass()),
+        total(lambda t: it.h(t, it.c) * it.f(t, x, y), over=it.Theta),
+        given=(first, second, occurs),
+    )
+    mixed = total(lambda t: it.f(t, x, y) * it.h(t, it.c), over=it.Theta)
+    proof = (
+        Chain(claim.lhs)
+        .rewrite(
+            total(lambda t: it.f(t, x, y) * it.weight(t, it.c, x), over=it.Theta) * inv(it.mass()),
+            "given x and theta, the context says nothing about y",
+            first,
+            lambda hole: total(lambda t: hole(t, it.c, x, y), over=it.Theta) * inv(it.mass()),
+        )
+        .rewrite(
+            mixed * it.mass() * inv(it.mass()),
+            "given c, the input says nothing about theta",
+            second,
+            lambda hole: total(lambda t: it.f(t, x, y) * hole(t, it.c, x), over=it.Theta) * inv(it.mass()),
+        )
+        .rewrite(claim.rhs, "the context occurs, so its probability cancels", occurs, lambda hole: mixed * hole())
+    )
+    return Part(
+        "mixture", claim, proof, "p(y|x,c) = sum over theta of p(theta|c) p(y|x,theta), where (i) and (ii) hold."
+    )
+
+
+def _mixture_posterior() -> Part:
+    it = Joint
+    first, _, _ = it.hypotheses()
+    top = total(lambda t: it.P(t, it.c, x, y), over=it.Theta)
+    claim = Equation(
+        top * inv(it.mass()),
+        total(lambda t: it.weight(t, it.c, x) * inv(it.mass()) * it.f(t, x, y), over=it.Theta),
+        given=(first,),
+    )
+    proof = Chain(claim.lhs).rewrite(
+        claim.rhs,
+        "given x and theta, the context says nothing about y",
+        first,
+        lambda hole: total(lambda t: hole(t, it.c, x, y), over=it.Theta) * inv(it.mass()),
+    )
+    return Part("mixture-by-posterior", claim, proof, "Without (ii) the weights are p(theta|x,c).")
+
+
+def _lagrange() -> list[Part]:
+    p, q, lam = Tensor("p", (Y,), "positive"), Tensor("q", (Y,), "positive"), Tensor("lambda", tex=r"\lambda")
+    F = total(lambda y: p(y) * -log(q(y)), over=Y) + lam() * (total(lambda y: q(y), over=Y) - 1)
+    slope = Equation(Diff(F, q(y)), lam() - p(y) * inv(q(y)))
+    tangent = AtMost(-log(p(y)) - (q(y) - p(y)) * inv(p(y)), -log(q(y)), (y,))
+    from derivations.lemmas import excess_over_log
+
+    phi = excess_over_log("phi", (Y,), lambda r: q(r) / p(r))
+    return [
+        Part(
+            "lagrange",
+            slope,
+            Chain(slope.lhs).differentiate(slope.rhs, "only one term of each sum depends on q_y"),
+            "It is 0 at q = p with lambda = 1; needs p(y|x) > 0 for every y.",
+        ),
+        Part(
+            "convexity",
+            tangent,
+            Chain(tangent.rhs - tangent.lhs).definition(phi(y), "the gap is the excess over the log bound", phi),
+            "-log lies above each of its tangents, so the stationary point is the global minimum.",
+        ),
+    ]

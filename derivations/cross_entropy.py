@@ -1,0 +1,120 @@
+"""The gradient of a cross-entropy in its logits, for any targets.
+
+    L = sum_i sum_c t_ic (-log p_ic)        p_i = softmax(z_i)        tau_i = sum_c t_ic
+
+Hard labels, class weights and label smoothing are choices of t, not other losses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from derivations.laws import Part, instance_of, proves
+from derivations.notation import C, n, p, z
+from derivations.proof import Chain, Equation
+from derivations.softmax import READ_OUT
+from derivations.terms import Count, Diff, Index, Lookup, Tensor, Term, delta, inv, log, total
+
+i, d = Index("i", n), Index("c", C)
+y = Lookup("y", (n,), C)
+w = Tensor("w", (n,))
+omega = Tensor("omega", (C,), tex=r"\omega")
+eps = Tensor("epsilon", tex=r"\varepsilon")
+SOFT = Tensor("t", (n, C))
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The cross-entropy of one kind of target."""
+
+    target: Tensor
+
+    @property
+    def value(self) -> Tensor:
+        t = self.target
+        return Tensor("L", body=lambda: total(lambda i, c: t(i, c) * -log(p(i, c)), over=(n, C)))
+
+    def gradient(self) -> tuple[Equation, Chain]:
+        """dL/dz_ic = tau_i p_ic - t_ic, through the probabilities."""
+        t, loss = self.target, self.value
+        tau = Tensor("tau", (n,), body=lambda i: total(lambda c: t(i, c), over=C), tex=r"\tau")
+        claim = Equation(Diff(loss(), z(i, d)), tau(i) * p(i, d) - t(i, d), sample={z: None})
+        jacobian = instance_of("softmax.jacobian", *READ_OUT.jacobian())
+        written = total(lambda i, c: t(i, c) * -log(p(i, c)), over=(n, C))
+
+        def onto(slope: Term, r: Index, f: Index) -> Term:
+            return slope * Diff(p(r, f), z(i, d))
+
+        proof = (
+            Chain(claim.lhs)
+            .through(
+                total(lambda r, f: onto(Diff(loss(), p(r, f)), r, f), over=(n, C)),
+                "logits act on the loss through the probabilities alone",
+                p,
+            )
+            .definition(
+                total(lambda r, f: onto(Diff(written, p(r, f)), r, f), over=(n, C)), "write the cross-entropy out", loss
+            )
+            .differentiate(
+                total(
+                    lambda r, f: onto(
+                        total(lambda i, c: t(i, c) * -(inv(p(i, c)) * delta(i, r) * delta(c, f)), over=(n, C)), r, f
+                    ),
+                    over=(n, C),
+                ),
+                "the derivative of -log p is -1/p",
+            )
+            .algebra(
+                total(lambda r, f: onto(-(t(r, f) * inv(p(r, f))), r, f), over=(n, C)), "each term has its own slope"
+            )
+            .rewrite(
+                total(
+                    lambda r, f: -(t(r, f) * inv(p(r, f))) * (delta(r, i) * p(r, f) * (delta(f, d) - p(r, d))),
+                    over=(n, C),
+                ),
+                "the softmax Jacobian",
+                jacobian,
+            )
+            .algebra(p(i, d) * total(lambda f: t(i, f), over=C) - t(i, d), "p cancels; only row i is left")
+            .definition(claim.rhs, "the total target of the row", tau)
+        )
+        return claim, proof
+
+    def special(self, name: str, residual: Term, says: str) -> Part:
+        """The same gradient with the total target worked out."""
+        general = instance_of("loss.logit-gradient", *self.gradient())
+        claim = Equation(general.lhs, residual, sample=general.sample)
+        tau = next(t for t in _tensors(general.rhs) if t.name == "tau")
+        proof = (
+            Chain(claim.lhs)
+            .rewrite(general.rhs, "the gradient for any target", general)
+            .definition(claim.rhs, "put the target in", tau, self.target)
+        )
+        return Part(name, claim, proof, says)
+
+
+def _tensors(term: Term) -> set[Tensor]:
+    from derivations.terms import tensors_of
+
+    return tensors_of(term)
+
+
+@proves("loss.logit-gradient")
+def logit_gradient() -> list[Part]:
+    hard = Tensor("t", (n, C), body=lambda i, c: w(i) * delta(c, y(i)))
+    smooth = Tensor(
+        "t",
+        (n, C),
+        body=lambda i, c: w(i) * omega(c) * ((1 - eps()) * delta(c, y(i)) + eps() * inv(Count(C))),
+    )
+    share = (1 - eps()) * omega(y(i)) + eps() * inv(Count(C)) * total(lambda f: omega(f), over=C)
+    claim, proof = Loss(SOFT).gradient()
+    return [
+        Part("soft", claim, proof, "Any targets: t_i need not sum to one, tau_i is its total."),
+        Loss(hard).special("hard", w(i) * (p(i, d) - delta(d, y(i))), "A label y_i with weight w_i."),
+        Loss(smooth).special(
+            "smoothed",
+            w(i) * (share * p(i, d) - omega(d) * ((1 - eps()) * delta(d, y(i)) + eps() * inv(Count(C)))),
+            "Class weights omega and label smoothing epsilon; w_i (p_i - smoothed target) would be wrong.",
+        ),
+    ]

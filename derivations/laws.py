@@ -1,0 +1,154 @@
+"""The book of proofs: which function proves which label, in what order, and what came out.
+
+A family module says ``@proves(label)`` above a function that returns the parts of a result. :func:`law` runs it once;
+a proof that rests on another result asks for it by :func:`equation`, which runs that one first.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from derivations import proof as kernel
+from derivations.proof import Chain, Equation, ProofError, Verdict
+from derivations.terms import Diff, Index, Term, indices_of
+from derivations.tex import statement
+
+FAMILIES = ("lemmas", "bayes", "softmax", "cross_entropy", "attention")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One claim of a result with its proof; ``says`` is the sentence that a reader needs beside the formula."""
+
+    name: str
+    claim: Equation
+    proof: Chain
+    says: str = ""
+
+    @property
+    def tex(self) -> str:
+        return statement(self.claim)
+
+    @property
+    def order(self) -> tuple[Index, ...]:
+        """The free indices in the order in which the left side names them: the axes of its value."""
+        return axes(self.claim.lhs, self.claim.rhs)
+
+
+@dataclass(frozen=True)
+class Law:
+    """A result as it was proved: its parts and the verdict of each."""
+
+    label: str
+    parts: tuple[Part, ...]
+    verdicts: tuple[Verdict, ...]
+    seconds: float
+
+    @property
+    def word(self) -> kernel.Word:
+        words = [v.word for v in self.verdicts]
+        return "refuted" if "refuted" in words else "undecided" if "undecided" in words else "proved"
+
+    @property
+    def statement_tex(self) -> str:
+        return r" \qquad ".join(p.tex for p in self.parts)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(g.says for p in self.parts for g in p.claim.given))
+
+    def collected(self, what: str) -> tuple[str, ...]:
+        """The union over parts of ``primitives`` or ``definitions``."""
+        return tuple(sorted({x for v in self.verdicts for x in getattr(v, what)}))
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """The labels of the results that the proof rests on."""
+        return tuple(sorted({_OWNER[id(e)] for v in self.verdicts for e in v.leans} - {self.label}))
+
+
+Maker = Callable[[], Sequence[Part]]
+_PROOFS: dict[str, Maker] = {}
+_OWNER: dict[int, str] = {}
+
+
+def proves(label: str) -> Callable[[Maker], Maker]:
+    """Enter a function that returns the parts of a result, with their proofs, into the book."""
+
+    def enter(maker: Maker) -> Maker:
+        if label in _PROOFS:
+            raise ValueError(f"proves: {label} has a proof already, in {_PROOFS[label].__module__}")
+        _PROOFS[label] = maker
+        return maker
+
+    return enter
+
+
+def labels() -> tuple[str, ...]:
+    """Every label that has a proof in the book."""
+    for family in FAMILIES:
+        importlib.import_module(f"derivations.{family}")
+    return tuple(_PROOFS)
+
+
+@cache
+def law(label: str) -> Law:
+    """The result, proved or not, after running its proof. Raises ValueError where the book has none."""
+    if label not in labels():
+        raise ValueError(f"label: {label!r} has no proof here; python -m derivations lists those that have")
+    began = time.perf_counter()
+    parts = tuple(_PROOFS[label]())
+    verdicts = []
+    for part in parts:
+        _OWNER[id(part.claim)] = label
+        verdicts.append(kernel.check(part.claim, part.proof))
+    return Law(label, parts, tuple(verdicts), time.perf_counter() - began)
+
+
+def equation(label: str, part: str = "") -> Equation:
+    """A proved claim of another result, to rewrite by; without ``part`` the first one."""
+    found = law(label)
+    for candidate, verdict in zip(found.parts, found.verdicts, strict=True):
+        if candidate.name == part or not part:
+            if verdict.word != "proved":
+                raise ProofError(f"{label}: not proved, so nothing can rest on it ({verdict.reason})")
+            return candidate.claim
+    raise ProofError(f"{label}: has no part {part!r}, only {', '.join(p.name for p in found.parts)}")
+
+
+def instance_of(label: str, claim: Equation, proof: Chain) -> Equation:
+    """Prove one more case of a lemma that is stated for any set, by the same proof; it counts as a use of the lemma."""
+    _OWNER[id(claim)] = label
+    verdict = kernel.check(claim, proof)
+    if verdict.word != "proved":
+        raise ProofError(f"{label}: this case is not proved ({verdict.reason})")
+    return claim
+
+
+def axes(*terms: Term) -> tuple[Index, ...]:
+    """The free indices of terms in order of appearance."""
+    free = set().union(*(indices_of(t)[0] for t in terms))
+    seen: dict[Index, None] = {}
+
+    def visit(t: Any) -> None:
+        if isinstance(t, Index):
+            if t in free:
+                seen.setdefault(t)
+        elif isinstance(t, (tuple, list)):
+            for x in t:
+                visit(x)
+        elif isinstance(t, Diff):
+            visit(t.body)
+            visit(t.wrt)
+        elif hasattr(t, "__dataclass_fields__") and type(t).__name__ not in ("Tensor", "Size", "Lookup"):
+            for field in t.__dataclass_fields__:
+                visit(getattr(t, field))
+
+    for term in terms:
+        visit(term)
+    return tuple(seen)

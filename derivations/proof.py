@@ -1,0 +1,338 @@
+"""The kernel: the only code that may say "proved".
+
+A claim is an equation or an inequality between terms, for all sizes, all values of its tensors and all positions of its
+free indices, under hypotheses that it lists. Its proof is a chain of terms; each link names a rule, and the kernel
+carries the rule out and compares canonical keys. Every link is evaluated on small random instances as well. A claim
+whose proof fails is *refuted* if an exact instance of it is false, otherwise *undecided*, which is not proved.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from derivations import rules
+from derivations.index_calculus import flatten, positive, same
+from derivations.numeric import Counterexample, Formal, Real, differs
+from derivations.terms import Delta, Index, Tensor, Term, children, indices_of, lift, tensors_of
+
+Word = Literal["proved", "refuted", "undecided"]
+
+
+class ProofError(ValueError):
+    """A claim that means nothing or a step that does not follow: names the step, the rule and the two sides."""
+
+
+@dataclass(frozen=True, eq=False)
+class Equation:
+    """lhs = rhs for all positions of the free indices, under ``given``.
+
+    ``says`` puts a hypothesis into words. ``sample`` tells the evaluator how to draw tensors: by a definition that
+    satisfies the hypothesis, or (None) directly, although the tensor has a definition. In a hypothesis ``free`` lists
+    the indices that it holds for; its other indices are those of the claim.
+    """
+
+    lhs: Term
+    rhs: Term
+    free: tuple[Index, ...] = ()
+    given: tuple[Equation, ...] = ()
+    says: str = ""
+    sample: dict[Tensor, Callable[..., Any] | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class AtMost(Equation):
+    """lhs <= rhs; where ``tight`` is given, equality holds exactly where every entry of these tensors is 0."""
+
+    tight: tuple[Tensor, ...] | None = None
+    at_most: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum(Equation):
+    """lhs >= 0 for all positive ``at``, with equality only where ``at`` is 1 (rhs is 0)."""
+
+    at: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One link: the term it arrives at, the rule, one sentence of why, and what the rule needs."""
+
+    after: Term
+    rule: str
+    why: str
+    tensors: tuple[Tensor, ...] = ()
+    equation: Equation | None = None
+    context: Callable[..., Any] | None = None
+
+
+class Chain:
+    """A proof in the order in which one reads it: the first term, then one term a step."""
+
+    def __init__(self, start: Any):
+        self.start = lift(start)
+        self.steps: list[Step] = []
+
+    def algebra(self, after: Any, why: str) -> Chain:
+        return self._add(Step(lift(after), "algebra", why))
+
+    def definition(self, after: Any, why: str, *tensors: Tensor) -> Chain:
+        return self._add(Step(lift(after), "definition", why, tensors))
+
+    def differentiate(self, after: Any, why: str) -> Chain:
+        return self._add(Step(lift(after), "differentiate", why))
+
+    def through(self, after: Any, why: str, middle: Tensor) -> Chain:
+        return self._add(Step(lift(after), "through", why, (middle,)))
+
+    def rewrite(self, after: Any, why: str, by: Equation, within: Callable[..., Any] | None = None) -> Chain:
+        return self._add(Step(lift(after), "rewrite", why, (), by, within))
+
+    def _add(self, step: Step) -> Chain:
+        self.steps.append(step)
+        return self
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the kernel found; ``primitives`` and ``definitions`` are those that the proof used."""
+
+    word: Word
+    reason: str = ""
+    counterexample: Counterexample | None = None
+    primitives: tuple[str, ...] = ()
+    definitions: tuple[str, ...] = ()
+    leans: tuple[Equation, ...] = ()
+    compared: int = 0
+    seconds: float = 0.0
+
+
+_PROVED: dict[int, Equation] = {}  # by identity; the value keeps the equation alive, so that no id is used again
+
+
+def is_proved(equation: Equation) -> bool:
+    return _PROVED.get(id(equation)) is equation
+
+
+def check(claim: Equation, proof: Chain, *, seed: int = 0) -> Verdict:
+    """Run a proof of a claim. Nothing else makes a verdict that says proved."""
+    began = time.perf_counter()
+    run = _Run(claim, seed)
+    try:
+        reason = run.chain(proof)
+    except (ProofError, ValueError, TypeError) as error:
+        reason = str(error)
+    word: Word = "proved"
+    found = None
+    if reason:
+        found = run.refutation()
+        word = "refuted" if found else "undecided"
+    else:
+        _PROVED[id(claim)] = claim
+    spent = time.perf_counter() - began
+    return Verdict(
+        word, reason, found, tuple(sorted(run.used)), tuple(sorted(run.defined)), tuple(run.leans), run.compared, spent
+    )
+
+
+class _Run:
+    def __init__(self, claim: Equation, seed: int):
+        self.claim, self.seed = claim, seed
+        self.used: set[str] = set()
+        self.defined: set[str] = set()
+        self.compared = 0
+        self.names: dict[str, Any] = {}
+        self.bodies = {t: body for g in (*claim.given, claim) for t, body in g.sample.items()}
+        self.leans: list[Equation] = []
+
+    def chain(self, proof: Chain) -> str:
+        """The reason why the chain is no proof of the claim, or an empty string."""
+        claim = self.claim
+        self.well_formed(claim.lhs, claim.rhs, *(side for g in claim.given for side in (g.lhs, g.rhs)))
+        self.well_formed(proof.start, *(step.after for step in proof.steps))
+        bound = isinstance(claim, (AtMost, Minimum))
+        first = claim.rhs - claim.lhs if isinstance(claim, AtMost) else claim.lhs
+        links = [(first, Step(proof.start, "algebra", "the proof starts at the left side"))]
+        before = proof.start
+        for step in proof.steps:
+            links.append((before, step))
+            before = step.after
+        if not bound:
+            links.append((before, Step(claim.rhs, "algebra", "the proof arrives at the right side")))
+        for number, (left, step) in enumerate(links):
+            where = f"step {number} ({step.rule}: {step.why})"
+            follows = self.follows(left, step)
+            doubt, compared = differs(
+                left,
+                step.after,
+                claim.given,
+                kind=Formal,
+                seed=self.seed + number,
+                tries=2,
+                spread=9,
+                bodies=self.bodies,
+            )
+            self.compared += compared
+            if not follows:
+                return f"{where} does not follow" + (f"; {doubt}" if doubt else "")
+            if doubt:
+                return f"{where}: the kernel accepts what evaluation denies, so it is at fault; {doubt}"
+        if isinstance(claim, AtMost):
+            self.bounded(claim, before)
+        elif isinstance(claim, Minimum):
+            self.minimum(claim, before)
+        return ""
+
+    def follows(self, before: Term, step: Step) -> bool:
+        """Whether the rule of a step leads from ``before`` to ``step.after``."""
+        after = step.after
+        match step.rule:
+            case "algebra":
+                pass
+            case "definition":
+                self.defined.update(t.name for t in step.tensors)
+                before, after = rules.unfold(before, step.tensors), rules.unfold(after, step.tensors)
+            case "differentiate":
+                before = rules.carry_out(before, self.used)
+            case "through":
+                before = rules.through(before, step.tensors[0])
+                self.used.add("d-through")
+            case "rewrite" if step.equation is not None:
+                before, after = self.rewritten(before, after, step.equation, step.context)
+                self.used.add("rewrite")
+            case _:
+                raise ProofError(f"rule {step.rule!r} is not admitted")
+        self.used.add({"definition": "definition", "algebra": "algebra"}.get(step.rule, "algebra"))
+        if any(_has_delta(t) for t in (before, after)):
+            self.used.add("delta")
+        return same(before, after)
+
+    def rewritten(
+        self, before: Term, after: Term, equation: Equation, context: Callable[..., Any] | None
+    ) -> tuple[Term, Term]:
+        """The two sides after replacing equals by equals."""
+        assumed = equation in self.claim.given
+        if assumed:
+            self.used.add("hypothesis")
+        elif type(equation) is not Equation or not is_proved(equation):
+            raise ProofError("rewrite: the equation is neither proved nor a hypothesis of this claim")
+        else:
+            self.leans.append(equation)
+        for other in equation.given:
+            if other not in self.claim.given:
+                raise ProofError(f"rewrite: the equation needs the hypothesis {other.says!r}, which is not given here")
+        free = equation.free if assumed else tuple(_free(equation.lhs, equation.rhs))
+        everywhere = not assumed and not equation.given
+        if context is None:
+            replaced, count = rules.replace(before, equation.lhs, equation.rhs, free, everywhere)
+            if not count:
+                raise ProofError("rewrite: the left side of the equation does not occur")
+            return replaced, after
+        hole = Tensor("□", tuple(i.size for i in free))
+        around = lift(context(hole))
+        if rules.under_derivative(around, hole):
+            raise ProofError("rewrite: the hole stands inside a derivative, where an equation of values says nothing")
+
+        def put(side: Term) -> Term:
+            return rules.fill(around, hole, lambda *at: rules.rename(side, dict(zip(free, at, strict=True))))
+
+        for old, new in ((equation.lhs, equation.rhs), (equation.rhs, equation.lhs)):
+            if same(before, put(old)):
+                return put(new), after
+        raise ProofError("rewrite: the context with one side of the equation in it is not the term before")
+
+    def bounded(self, claim: AtMost, gap: Term) -> None:
+        """The end of a proof of an inequality: the gap is a sum of nonnegative terms, or the kernel objects."""
+        self.used.add("nonnegative")
+        if not rules.nonnegative(gap):
+            raise ProofError("nonnegative: the last term of the chain is not nonnegative by its form")
+        if claim.tight is None:
+            return
+        self.used.add("vanishing-sum")
+        if not rules.vanishes_with(gap, claim.tight):
+            raise ProofError("vanishing-sum: the last term is not a sum of positive multiples of the named terms")
+
+    def minimum(self, claim: Minimum, slope: Term) -> None:
+        """The end of a proof of a minimum: lhs is 0 at 1, and its derivative times (t - 1) is (t - 1)^2 / t."""
+        self.used.add("single-minimum")
+        if claim.at is None or claim.at.kind != "positive" or claim.at.sizes or not same(claim.rhs, lift(0)):
+            raise ProofError("single-minimum: expected a positive variable and the bound 0")
+        t = claim.at()
+        self.used.update(("d-log",))
+        derivative = rules.derivative(claim.lhs, t, self.used)
+        if not same(rules.fill(claim.lhs, claim.at, lambda: lift(1)), lift(0)):
+            raise ProofError("single-minimum: the function is not 0 at 1")
+        if not same(derivative * (t - 1), (t - 1) ** 2 / t):
+            raise ProofError("single-minimum: the derivative times (t - 1) is not (t - 1)^2 / t")
+
+    def well_formed(self, *terms: Term) -> None:
+        """No index both free and bound, one thing a name, and every declared kind true of its definition."""
+        for term in terms:
+            free, bound = indices_of(term)
+            if both := free & bound:
+                raise ProofError(f"index {min(i.name for i in both)} is used both free and bound")
+            for tensor in sorted(tensors_of(term), key=lambda t: t.uid):
+                things: list[Any] = [tensor, *tensor.sizes]
+                for thing in things:
+                    if self.names.setdefault(f"{type(thing).__name__} {thing.name}", thing) != thing:
+                        raise ProofError(f"two different things are called {thing.name}")
+                if tensor.body is not None and tensor.kind != "real" and not self.kind_holds(tensor):
+                    raise ProofError(f"tensor {tensor.name}: its definition is not seen to be {tensor.kind}")
+
+    def kind_holds(self, tensor: Tensor) -> bool:
+        """Whether a definition has the kind that was declared for it: by its form, or as the gap of an inequality."""
+        slots = tuple(Index("r", size) for size in tensor.sizes)
+        body = tensor.unfold(slots)
+        if tensor.kind == "positive":
+            return positive(flatten(body))
+        if tensor.kind == "indicator":
+            return same(body * body, body)
+        if tensor.kind == "nonnegative" and tensor.fact is None:
+            return rules.nonnegative(body)
+        match tensor.fact:
+            case AtMost() as fact if fact in self.claim.given or (
+                is_proved(fact)
+                and all(g in self.claim.given for g in fact.given)
+                and set(_free(fact.lhs, fact.rhs)) == set(fact.free)
+            ):
+                if is_proved(fact):
+                    self.leans.append(fact)
+                self.used.add("instance" if is_proved(fact) else "hypothesis")
+                return same(body, rules.rename(fact.rhs - fact.lhs, dict(zip(fact.free, slots, strict=True))))
+            case (Minimum() as fact, value) if is_proved(fact) and fact.at is not None and callable(value):
+                self.used.add("instance")
+                self.leans.append(fact)
+                point = lift(value(*slots))
+                return positive(flatten(point)) and same(body, rules.fill(fact.lhs, fact.at, lambda: point))
+        return False
+
+    def refutation(self) -> Counterexample | None:
+        """A certified instance on which the claim itself is false."""
+        claim = self.claim
+        left, right = (claim.rhs, claim.lhs) if isinstance(claim, Minimum) else (claim.lhs, claim.rhs)
+        try:
+            return differs(
+                left,
+                right,
+                claim.given,
+                kind=Real,
+                seed=self.seed,
+                tries=8,
+                spread=3,
+                at_most=isinstance(claim, (AtMost, Minimum)),
+                bodies=self.bodies,
+            )[0]
+        except (ValueError, TypeError):
+            return None
+
+
+def _free(*terms: Term) -> list[Index]:
+    found: set[Index] = set().union(*(indices_of(t)[0] for t in terms))
+    return sorted(found, key=lambda i: i.uid)
+
+
+def _has_delta(term: Term) -> bool:
+    return isinstance(term, Delta) or any(_has_delta(t) for t in children(term))

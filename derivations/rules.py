@@ -1,0 +1,325 @@
+"""The admitted primitives: every inference that a proof may use, with its side condition. None mentions attention.
+
+``TABLE`` is what the report prints; the functions below are what the kernel runs. Each looks at terms only: it knows no
+law, no label and no layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+
+from derivations.index_calculus import Poly, flatten, positive
+from derivations.terms import (
+    Add,
+    AnyIndex,
+    Count,
+    Delta,
+    Diff,
+    Entry,
+    Fn,
+    Index,
+    Mul,
+    Num,
+    Pow,
+    Sum,
+    Tensor,
+    Term,
+    children,
+    delta,
+    inv,
+    rebuild,
+    rename,
+    tensors_of,
+)
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """One admitted rule: its name, its formula (TeX) and when it applies."""
+
+    name: str
+    formula: str
+    condition: str
+
+
+TABLE: dict[str, Primitive] = {
+    p.name: p
+    for p in (
+        Primitive(
+            "algebra",
+            r"xy=yx,\; \sum_j (x_j+y_j)=\sum_j x_j+\sum_j y_j,\; e^{x+y}=e^x e^y",
+            "finite sums of real terms",
+        ),
+        Primitive("delta", r"\sum_j \delta_{ij} f_j = f_i", "i lies in the range of j, which both types say"),
+        Primitive("definition", r"T_{i\ldots} = \mathrm{body}(i,\ldots)", "T was defined so, and only once"),
+        Primitive("rewrite", r"x=y \Rightarrow C[x]=C[y]", "x = y is a hypothesis or was proved before"),
+        Primitive("hypothesis", r"x=y", "listed among the assumptions of the result"),
+        Primitive("d-independent", r"\partial x/\partial T = 0", "x does not mention T, inside definitions either"),
+        Primitive(
+            "d-entry", r"\partial T_{ij}/\partial T_{kl} = \delta_{ik}\delta_{jl}", "entries of T are independent"
+        ),
+        Primitive("d-sum", r"\partial \sum_j x_j = \sum_j \partial x_j", "finite sums; the bound index is made new"),
+        Primitive("d-product", r"\partial(xy) = (\partial x)\,y + x\,\partial y", "none"),
+        Primitive("d-exp", r"\partial e^x = e^x\,\partial x", "none"),
+        Primitive("d-log", r"\partial \log x = \partial x / x", "x > 0 by the kinds of its parts"),
+        Primitive("d-inv", r"\partial x^{-1} = -x^{-2}\,\partial x", "x > 0, or x = 0 identically (then 1/x := 0)"),
+        Primitive(
+            "d-chain",
+            r"\partial L/\partial T = \sum_r (\partial L/\partial g_r)\,\partial g_r/\partial T",
+            "L is differentiable and depends on T through g alone",
+        ),
+        Primitive(
+            "d-through",
+            r"\partial F/\partial T = \sum_r (\partial F/\partial s_r)\,\partial s_r/\partial T",
+            "F depends on T through the entries of s alone",
+        ),
+        Primitive(
+            "nonnegative",
+            r"x=\sum_r w_r y_r,\; w_r,y_r\ge 0 \Rightarrow x\ge 0",
+            "each factor is a square, an exp, a declared nonnegative, or the gap of a proved inequality",
+        ),
+        Primitive("vanishing-sum", r"\sum_r w_r y_r = 0 \Rightarrow y_r = 0", "every w_r > 0 and every y_r >= 0"),
+        Primitive(
+            "single-minimum",
+            r"f(t_0)=0,\; f'(t)(t-t_0)>0\ (t\ne t_0) \Rightarrow f(t)>0\ (t\ne t_0)",
+            "f is differentiable on t > 0",
+        ),
+        Primitive("instance", r"\forall T.\,P(T) \Rightarrow P(x)", "x has the kind that T was declared with"),
+        Primitive("witness", r"P(x) \text{ computed exactly}", "x is written out; rational numbers or certified balls"),
+        Primitive("induction", r"P_1,\; P_t\Rightarrow P_{t+1} \;\Rightarrow\; \forall t.\,P_t", "t = 1, 2, ..."),
+        Primitive(
+            "symmetry",
+            r"\pi \text{ bijection},\; P\circ\pi=P \Rightarrow P(\pi A)=P(A)",
+            "a finite set of equally likely outcomes; the bijection is written out",
+        ),
+    )
+}
+
+
+def settled(poly: Poly) -> bool:
+    """Whether a polynomial is positive for all values, or zero for all values, by the kinds of its parts."""
+    return all(
+        m.coefficient > 0
+        and all(
+            a.kind in ("exp", "delta", "count")
+            or (isinstance(a.head, Tensor) and a.head.kind in ("positive", "indicator"))
+            for a, _ in m.factors
+        )
+        for m in poly
+    )
+
+
+@cache
+def mentions(tensor: Tensor, other: Tensor) -> bool:
+    """Whether ``tensor`` depends on ``other``, through definitions and declared dependence too."""
+    return other in tensors_of(tensor(*(Index("r", size) for size in tensor.sizes)))
+
+
+def derivative(term: Term, wrt: Entry, used: set[str]) -> Term:
+    """The partial derivative of a term, entry by entry; the names of the rules go into ``used``.
+
+    Entries of defined tensors stay as formal derivatives: unfold them first, or rewrite by a result about them.
+    """
+
+    def d(t: Term) -> Term:
+        match t:
+            case Num() | Count() | Delta():
+                used.add("d-independent")
+                return Num(Fraction(0))
+            case Entry(tensor, indices) if tensor is wrt.tensor:
+                used.add("d-entry")
+                out: Term = Num(Fraction(1))
+                for mine, theirs in zip(indices, wrt.indices, strict=True):
+                    out = out * delta(mine, theirs)
+                return out
+            case Entry(tensor, _) if not mentions(tensor, wrt.tensor):
+                used.add("d-independent")
+                return Num(Fraction(0))
+            case Entry(tensor, ()) if tensor.through is not None:
+                used.add("d-chain")
+                g, u = tensor.through
+                return _over(g, lambda *r: u(*r) * Diff(g(*r), wrt))
+            case Entry() | Diff():
+                return Diff(t, wrt)
+            case Add(terms):
+                used.add("d-sum")
+                return Add(tuple(d(x) for x in terms))
+            case Mul(factors):
+                used.add("d-product")
+                return Add(tuple(Mul((*factors[:n], d(x), *factors[n + 1 :])) for n, x in enumerate(factors)))
+            case Pow(base, exponent):
+                used.add("d-product")
+                return exponent * (base ** (exponent - 1) if exponent > 1 else 1) * d(base)
+            case Sum(index, body):
+                used.add("d-sum")
+                new = Index(index.name, index.size)  # the variable may hold an index of the same name, or this very one
+                return Sum(new, d(rename(body, {index: new})))
+            case Fn("exp", arg):
+                used.add("d-exp")
+                return t * d(arg)
+            case Fn("log", arg):
+                if not positive(flatten(expanded(arg))):
+                    raise ValueError("d-log: the argument is not positive by the kinds of its parts")
+                used.add("d-log")
+                return inv(arg) * d(arg)
+            case Fn("inv", arg):
+                if not settled(flatten(expanded(arg))):
+                    raise ValueError("d-inv: the argument is neither positive nor identically zero by its kinds")
+                used.add("d-inv")
+                return -(t * t * d(arg))
+        raise ValueError(f"differentiate: no rule for {type(t).__name__}")
+
+    return d(term)
+
+
+def _over(tensor: Tensor, body: Callable[..., Term]) -> Term:
+    """The sum of ``body`` over all entries of ``tensor``."""
+    indices = tuple(Index(f"r_{n}" if len(tensor.sizes) > 1 else "r", s) for n, s in enumerate(tensor.sizes, 1))
+    out = body(*indices)
+    for index in reversed(indices):
+        out = Sum(index, out)
+    return out
+
+
+def carry_out(term: Term, used: set[str]) -> Term:
+    """Every formal derivative carried out as far as one pass goes."""
+    if isinstance(term, Diff):
+        return derivative(carry_out(term.body, used), term.wrt, used)
+    return rebuild(term, lambda t: carry_out(t, used))
+
+
+def through(term: Term, middle: Tensor) -> Term:
+    """Every derivative of a term that depends on its variable through ``middle`` alone, split there."""
+
+    def visit(t: Term) -> Term:
+        if not isinstance(t, Diff):
+            return rebuild(t, visit)
+        if t.wrt.tensor is middle or (isinstance(t.body, Entry) and t.body.tensor is middle):
+            return t
+        if t.wrt.tensor in tensors_of(t.body, cut=middle):
+            raise ValueError(f"d-through: the term depends on {t.wrt.tensor.name} beside {middle.name}")
+        return _over(middle, lambda *r: Diff(t.body, middle(*r)) * Diff(middle(*r), t.wrt))
+
+    return visit(term)
+
+
+def unfold(term: Term, chosen: tuple[Tensor, ...]) -> Term:
+    """Every entry of the ``chosen`` tensors replaced by its definition, except where it is the variable."""
+    match term:
+        case Entry(tensor, indices) if tensor in chosen:
+            return unfold(tensor.unfold(indices), chosen)
+        case Diff(body, wrt):
+            return Diff(unfold(body, tuple(t for t in chosen if t is not wrt.tensor)), wrt)
+    return rebuild(term, lambda t: unfold(t, chosen))
+
+
+def expanded(term: Term) -> Term:
+    """A term with every definition in it unfolded."""
+    return unfold(term, tuple(t for t in tensors_of(term) if t.body is not None))
+
+
+def fill(term: Term, hole: Tensor, value: Callable[..., Term]) -> Term:
+    """Every entry of ``hole`` replaced by ``value`` of its indices."""
+    match term:
+        case Entry(tensor, indices) if tensor is hole:
+            return value(*indices)
+        case Diff(body, wrt):
+            return Diff(fill(body, hole, value), wrt)
+    return rebuild(term, lambda t: fill(t, hole, value))
+
+
+def replace(term: Term, lhs: Term, rhs: Term, free: tuple[Index, ...], under_diff: bool) -> tuple[Term, int]:
+    """Every instance of an atomic left side (an entry, or the derivative of one by one) replaced; and how many.
+
+    ``under_diff`` False leaves the inside of derivatives alone: an equation that holds at one point says nothing there,
+    and neither does one about a tensor whose definition the derivative ignores.
+    """
+    count = 0
+
+    def visit(t: Term) -> Term:
+        nonlocal count
+        where = _match(lhs, t, free)
+        if where is not None:
+            count += 1
+            return rename(rhs, where)
+        if isinstance(t, Diff):
+            return Diff(visit(t.body), t.wrt) if under_diff and t.wrt.tensor.body is None else t
+        return rebuild(t, visit)
+
+    return visit(term), count
+
+
+def _match(pattern: Term, term: Term, free: tuple[Index, ...]) -> dict[Index, AnyIndex] | None:
+    match pattern, term:
+        case Entry(left, names), Entry(right, indices) if left is right:
+            pairs = list(zip(names, indices, strict=True))
+        case Diff(Entry(left, names), Entry(lw, more)), Diff(Entry(right, indices), Entry(rw, others)) if (
+            left is right and lw is rw
+        ):
+            pairs = [*zip(names, indices, strict=True), *zip(more, others, strict=True)]
+        case _:
+            return None
+    where: dict[Index, AnyIndex] = {}
+    for name, index in pairs:
+        if name in free and isinstance(name, Index):
+            if where.setdefault(name, index) != index:
+                return None
+        elif name != index:
+            return None
+    return where
+
+
+def nonnegative(term: Term) -> bool:
+    """Whether a term is at least 0 by its form: sums and products of squares, exps and declared nonnegatives."""
+    match term:
+        case Num(value):
+            return value >= 0
+        case Count() | Delta() | Fn("exp", _):
+            return True
+        case Entry(tensor, _):
+            return tensor.kind != "real"
+        case Add(inner) | Mul(inner):
+            return all(nonnegative(t) for t in inner)
+        case Pow(base, exponent):
+            return exponent % 2 == 0 or nonnegative(base)
+        case Sum(_, body):
+            return nonnegative(body)
+        case Fn("inv", arg):
+            return nonnegative(arg)
+    return False
+
+
+def under_derivative(term: Term, tensor: Tensor) -> bool:
+    """Whether an entry of ``tensor`` stands inside a derivative."""
+    if isinstance(term, Diff):
+        return tensor in tensors_of(term)
+    return any(under_derivative(t, tensor) for t in children(term))
+
+
+def vanishes_with(term: Term, tensors: tuple[Tensor, ...]) -> bool:
+    """Whether a term is a sum of positive multiples of entries of ``tensors``, every entry of each among them."""
+    met: set[Tensor] = set()
+
+    def summand(t: Term, bound: set[AnyIndex]) -> bool:
+        match t:
+            case Add(inner):
+                return all(summand(x, bound) for x in inner)
+            case Sum(index, body):
+                return summand(body, bound | {index})
+            case Entry(tensor, indices) if tensor in tensors and tensor.kind == "nonnegative":
+                met.add(tensor)
+                return len(set(indices)) == len(indices) and bound <= set(indices)
+            case Mul():
+                factors = _factors(t)
+                carriers = [f for f in factors if not positive(flatten(expanded(f)))]
+                return len(carriers) == 1 and summand(carriers[0], bound)
+        return False
+
+    return summand(term, set()) and met == set(tensors)
+
+
+def _factors(term: Term) -> list[Term]:
+    return [f for inner in term.factors for f in _factors(inner)] if isinstance(term, Mul) else [term]

@@ -1,0 +1,80 @@
+"""Wrong laws: near misses of each result, which every route must reject by a counterexample.
+
+One row is one changed expression. From it come the symbolic version (the kernel must refute it), the exact and the
+numeric ones. Rejected means refuted by an instance of the right shape, never by an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from derivations import arrays, proof
+from derivations.laws import Part, law
+from derivations.terms import Term, lift
+
+Rows = Mapping[str, "tuple[str, Callable[[Part], Term], str]"]
+
+
+@dataclass(frozen=True)
+class WrongLaw:
+    """One changed expression: ``right`` (and for a reversed inequality ``left``) replace the sides of ``part``."""
+
+    label: str
+    id: str
+    kind: str
+    why: str
+    part: Part
+    right: Term
+    left: Term | None = None
+
+    def refute(self) -> proof.Verdict:
+        """What the kernel says of it, given the proof of the right law."""
+        claim = replace(self.part.claim, rhs=self.right, lhs=self.part.claim.lhs if self.left is None else self.left)
+        return proof.check(claim, self.part.proof)
+
+    def evaluate(self, tensors: Mapping[str, np.ndarray], sizes: Mapping[str, int] | None = None) -> np.ndarray:
+        """Its value on arrays, with the axes of the right law's."""
+        return arrays.evaluate(self.right, tensors, self.part.order, sizes=sizes)
+
+    def evaluate_right(self, tensors: Mapping[str, np.ndarray], sizes: Mapping[str, int] | None = None) -> np.ndarray:
+        """The right law's value on the same arrays."""
+        return arrays.evaluate(self.part.claim.rhs, tensors, self.part.order, sizes=sizes)
+
+
+Maker = Callable[[], Iterator[tuple[str, str, str, Term, str]]]
+_ROWS: dict[str, Maker] = {}
+
+
+def misses(label: str) -> Callable[[Maker], Maker]:
+    """Enter a generator of rows (part, id, kind, changed right side, why it is wrong) for a label."""
+
+    def enter(maker: Maker) -> Maker:
+        _ROWS[label] = maker
+        return maker
+
+    return enter
+
+
+@cache
+def wrong_laws(label: str) -> tuple[WrongLaw, ...]:
+    """The rows of one label; an empty tuple where there are none."""
+    from derivations import misses as _  # noqa: F401  (the tables)
+
+    if label not in _ROWS:
+        return ()
+    parts = {p.name: p for p in law(label).parts}
+    return tuple(
+        WrongLaw(label, f"{label}/{name}", kind, why, parts[part], lift(right))
+        for part, name, kind, right, why in _ROWS[label]()
+    )
+
+
+def all_wrong_laws() -> tuple[WrongLaw, ...]:
+    """Every row of the registry, label by label."""
+    from derivations import misses as _  # noqa: F401
+
+    return tuple(row for label in _ROWS for row in wrong_laws(label))
