@@ -329,3 +329,46 @@ def test_comparing_records_ignores_time_and_place():
     left = {"seconds": 1, "date": "a", "x": [1, {"seconds": 2}], "y": 1}
     right = {"seconds": 2, "date": "b", "x": [1, {"seconds": 3}], "y": 2}
     assert list(records.differences(left, right)) == ["y: 1 against 2"]
+
+
+def watched(**changes):
+    """The laws observed along a few steps of a toy run."""
+    return toy(dtype="float64", gradients="closed", laws=39, **changes)
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        {"kind": "sgd", "rate": 0.3},
+        {"kind": "sgd", "rate": 0.1, "factors": {"W_V": 10.0}, "momentum": 0.9},
+        {"kind": "adamw", "rate": 0.02, "weight_decay": 0.1, "warm_up": 3, "clip": 1.0},
+        {"kind": "natural", "rate": 0.3},
+        {"kind": "alternating", "rate": 0.3},
+    ],
+    ids=["sgd", "em-like with momentum", "adamw", "natural", "alternating"],
+)
+def test_the_laws_hold_along_the_steps_of_every_rule(tmp_path, update):
+    train(watched(update=update), 0, tmp_path)
+    rows = [row["laws"] for row in files.read_metrics(tmp_path / "metrics.jsonl") if "laws" in row]
+    assert len(rows) == 3
+    for row in rows:
+        assert max(row["gradient_error"].values()) < 1e-12
+        assert all(abs(slope - 2) < 0.1 for slope in row["changes"]["slope"].values())
+        assert max(row["exact"].values()) < 1e-10
+        assert row["feedback"]["law_agrees"] == 1
+
+
+def test_a_wrong_law_does_not_pass_the_observation(tmp_path, monkeypatch):
+    """Negative control: with the sign of the score gradient flipped, errors and slopes say so."""
+    from bayesgrad import gradients as laws_of_the_head
+    from bayesgrad.training.experiments.observations import observations
+
+    right = laws_of_the_head._score_gradient
+    monkeypatch.setattr(laws_of_the_head, "_score_gradient", lambda xp, a, b: -right(xp, a, b))
+    train(watched(update={"kind": "sgd", "rate": 0.3}), 0, tmp_path)
+    job = runs.Job("toy", "SGD", watched(update={"kind": "sgd", "rate": 0.3}), 0)
+    rows = files.read_metrics(tmp_path / "metrics.jsonl")
+    found = observations([runs.Run(job, {}, rows)])
+    for label in ("attention.routing-law", "attention.query-law", "attention.key-law", "dynamics.loss-decrease"):
+        assert found[label]["verdict"] == "not confirmed", label
+    assert found["attention.value-law"]["verdict"] == "confirmed"

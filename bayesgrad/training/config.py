@@ -34,6 +34,12 @@ def _positive(**values: float) -> None:
             raise ValueError(f"{name}: got {value!r}, expected a positive number")
 
 
+def _fraction(**values: float) -> None:
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
+            raise ValueError(f"{name}: got {value!r}, expected a number of at least 0 and below 1")
+
+
 def _one_of(allowed: tuple[Any, ...], **values: Any) -> None:
     for name, value in values.items():
         if value not in allowed:
@@ -81,16 +87,72 @@ class SGD:
     kind: Literal["sgd"] = "sgd"
     rate: float = 0.01
     factors: Mapping[str, float] = field(default_factory=dict)
+    momentum: float = 0.0
 
     def __post_init__(self) -> None:
         _positive(rate=self.rate)
+        _fraction(momentum=self.momentum)
         _positive(**{f"factors[{name!r}]": value for name, value in self.factors.items()})
+
+
+@dataclass(frozen=True)
+class AdamW:
+    """Adam with decoupled weight decay; ``clip`` bounds the global gradient norm, ``cosine`` decays the rate to 0."""
+
+    kind: Literal["adamw"] = "adamw"
+    rate: float = 0.001
+    factors: Mapping[str, float] = field(default_factory=dict)
+    beta1: float = 0.9
+    beta2: float = 0.99
+    epsilon: float = 1e-8
+    weight_decay: float = 0.0
+    warm_up: int = 0
+    cosine: bool = False
+    clip: float | None = None
+
+    def __post_init__(self) -> None:
+        _positive(rate=self.rate, epsilon=self.epsilon)
+        _fraction(beta1=self.beta1, beta2=self.beta2, weight_decay=self.weight_decay)
+        _at_least(0, warm_up=self.warm_up)
+        _one_of((True, False), cosine=self.cosine)
+        if self.clip is not None:
+            _positive(clip=self.clip)
+        _positive(**{f"factors[{name!r}]": value for name, value in self.factors.items()})
+
+
+@dataclass(frozen=True)
+class Natural:
+    """Natural-gradient routing: W_Q and W_K at ``rate * routing`` along it, W_V and W_O at ``rate`` along the plain
+    one."""
+
+    kind: Literal["natural"] = "natural"
+    rate: float = 0.01
+    routing: float = 0.001
+
+    def __post_init__(self) -> None:
+        _positive(rate=self.rate, routing=self.routing)
+
+
+@dataclass(frozen=True)
+class Alternating:
+    """E phase on W_Q, W_K at ``rate * e_factor``, M phase on W_V and then W_O at ``rate``; ``eta`` in units of N."""
+
+    kind: Literal["alternating"] = "alternating"
+    rate: float = 0.01
+    eta: float = 1.0
+    e_steps: int = 3
+    e_factor: float = 1.0
+    m_steps: int = 3
+
+    def __post_init__(self) -> None:
+        _positive(rate=self.rate, eta=self.eta, e_factor=self.e_factor)
+        _at_least(1, e_steps=self.e_steps, m_steps=self.m_steps)
 
 
 KINDS: dict[str, dict[str, type]] = {
     "task": {"sticky-markov": StickyMarkov},
     "model": {"one-head": OneHead},
-    "update": {"sgd": SGD},
+    "update": {"sgd": SGD, "adamw": AdamW, "natural": Natural, "alternating": Alternating},
 }
 
 

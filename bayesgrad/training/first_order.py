@@ -17,13 +17,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from bayesgrad.attention import attention
-from bayesgrad.cross_entropy import cross_entropy
-from bayesgrad.gradients import advantage, attention_gradients, compatibility
+from bayesgrad.block import attention_block_gradients
+from bayesgrad.dynamics import loss_change
+from bayesgrad.gradients import advantage
+from bayesgrad.softmax import softmax
 from bayesgrad.training.data import Batch
 from bayesgrad.training.model import Parameters, causal
 
@@ -56,26 +58,42 @@ class State:
 
 def state_of(parameters: Parameters, batch: Batch) -> State:
     """Everything of the head at ``parameters``, by bayesgrad's functions alone."""
-    x = batch.x
-    mask = causal(x.shape[-2])
-    q, k, v = x @ parameters["W_Q"], x @ parameters["W_K"], x @ parameters["W_V"]
-    made = attention(q, k, v, mask=mask)
-    z = made.context @ parameters["W_O"]
-    entropy = cross_entropy(z, batch.targets, validate=False)
-    r = entropy.logit_gradient
-    u = r @ parameters["W_O"].mT
-    got = attention_gradients(q, k, v, u, mask=mask)
-    b = compatibility(u, v)
-    gradients = {
-        "W_Q": x.mT @ got.queries,
-        "W_K": x.mT @ got.keys,
-        "W_V": x.mT @ got.values,
-        "W_O": made.context.mT @ r,
-    }
+    matrices: dict[str, Any] = {**parameters}
+    got = attention_block_gradients(
+        batch.x, **matrices, targets=batch.targets, mask=causal(len(batch.x)), intermediates=True, validate=False
+    )
+    between: Any = got.attention
+    # one head: its axis, which stands before the positions, is dropped
+    q, k, v, a, g, u = (
+        part[0]
+        for part in (
+            between.queries,
+            between.keys,
+            between.values,
+            between.attention.weights,
+            between.attention.context,
+            between.upstream,
+        )
+    )
+    b = between.gradients.weights[0]
     return State(
-        parameters, x, q, k, v, made.weights, made.context, torch.softmax(z, -1), r, u, b,
-        advantage(made.weights, b, validate=False), entropy.loss, got.scores, got.values, gradients,
-    )  # fmt: skip
+        parameters=parameters,
+        x=batch.x,
+        q=q,
+        k=k,
+        v=v,
+        a=a,
+        g=g,
+        p=softmax(between.logits),
+        r=between.logit_gradient,
+        u=u,
+        b=b,
+        A=advantage(a, b, validate=False),
+        loss=got.loss,
+        scores=between.gradients.scores[0],
+        values=between.gradients.values[0],
+        gradients={name: getattr(got, name) for name in parameters},
+    )
 
 
 @dataclass(frozen=True)
@@ -114,5 +132,5 @@ def predicted(s: State, step: Parameters) -> Change:
     dg = da @ s.v + s.a @ dv
     du = upstream_change(s, dg, step["W_O"])
     db = du @ s.v.mT + s.u @ dv.mT
-    loss = sum(((s.gradients[name] * step[name]).sum() for name in step), torch.zeros((), dtype=s.x.dtype))
+    loss = torch.stack([loss_change(s.gradients[name], step[name]) for name in step]).sum()
     return Change(loss, dg, du, db, advantage_change(s, da, db))

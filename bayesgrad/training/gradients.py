@@ -8,11 +8,13 @@ gradient}).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from bayesgrad.block import attention_block_gradients
 from bayesgrad.training import model
 from bayesgrad.training.data import Batch
 from bayesgrad.training.model import Parameters
@@ -34,7 +36,15 @@ autograd = _differentiate(model.logits)
 kernel = _differentiate(model.kernel_logits)
 
 
-WAYS: dict[str, LossAndGradients] = {"autograd": autograd, "kernel": kernel}
+def closed(parameters: Parameters, batch: Batch) -> tuple[Tensor, Parameters]:
+    """The dense closed form: no graph, no backward."""
+    mask = model.causal(batch.x.shape[-2])
+    matrices: dict[str, Any] = {**parameters}
+    got = attention_block_gradients(batch.x, **matrices, targets=batch.targets, mask=mask, validate=False)
+    return got.loss, {name: getattr(got, name) for name in parameters}
+
+
+WAYS: dict[str, LossAndGradients] = {"autograd": autograd, "kernel": kernel, "closed": closed}
 
 
 def way(name: str) -> LossAndGradients:

@@ -13,9 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bayesgrad import dynamics
 from bayesgrad.training import gradients
 from bayesgrad.training.data import Batch
-from bayesgrad.training.first_order import State, advantage_change, fisher_times, predicted, state_of, upstream_change
+from bayesgrad.training.first_order import State, fisher_times, predicted, state_of
 from bayesgrad.training.model import Parameters, causal
 
 HALVINGS = 5
@@ -75,11 +76,12 @@ def exact_steps(s: State) -> dict[str, float]:
     eta = 0.1 / float(s.values.norm()) if float(s.values.norm()) else 1.0
     v = s.v - eta * s.values
     visible = causal(len(s.x))
-    frozen = -eta * (s.u @ s.u.mT) @ s.a
+    frozen = dynamics.feedback(s.a, s.u, eta=eta).compatibility
     measured = s.u @ v.mT - s.b
     m_step = s.a.mT @ s.u + (v - s.v) / eta
+    along = dynamics.value_step(s.a, s.u, eta=eta)
     return {
-        "value_step": relative(s.a @ v - s.g + eta * (s.a @ (s.a.mT @ s.u)), eta * (s.a @ (s.a.mT @ s.u))),
+        "value_step": relative(s.a @ v - s.g - along.context, along.context),
         "score_step": relative(s.scores - fisher_times(s.a, s.b), s.scores),
         "feedback": relative((measured - frozen)[visible], measured[visible]),
         "m_step": relative(m_step, s.a.mT @ s.u),
@@ -94,8 +96,7 @@ def feedback(s: State) -> dict[str, float]:
     """
     visible = causal(len(s.x))
     visible[0] = False
-    coupling = (s.u @ s.u.mT) @ s.a
-    drive = coupling - (s.a * coupling).sum(-1, keepdim=True)
+    drive = dynamics.feedback(s.a, s.u, eta=1.0).advantage
     # measured: step the values, hold a and u, and look
     eta = 1e-3 / float(s.values.abs().max())
     v = s.v - eta * s.values
@@ -107,10 +108,9 @@ def feedback(s: State) -> dict[str, float]:
     favoured = counted & (s.a > (s.a * s.a).sum(-1, keepdim=True))
     holds = (grown > 0)[favoured]
     # the same step with u free to follow
-    dg = -(s.a @ s.values)
-    none = torch.zeros_like(s.a)
-    du = upstream_change(s, dg, torch.zeros_like(s.parameters["W_O"]))
-    full = advantage_change(s, none, du @ s.v.mT - s.u @ s.values.mT)
+    totals = torch.full((len(s.x),), 1 / len(s.x), dtype=s.x.dtype)
+    W_O = s.parameters["W_O"]
+    full = dynamics.feedback_full(s.a, s.v, s.r, s.p, W_O, totals=totals, eta=1.0).advantage
     return {
         "pairs": float(counted.sum()),
         "law_agrees": float(law.double().mean()),

@@ -39,7 +39,7 @@ def train(
     started = time.perf_counter()
     dtype = getattr(torch, config.dtype)
     data = make_data(config.task, seed, dtype)
-    rule = make_update(config.update)
+    rule = make_update(config.update, config.steps)
     loss_and_gradients = way(config.gradients)
     identity: Any = {"config_hash": config.hash, "seed": seed, "fingerprint": fingerprint}
 
