@@ -11,6 +11,7 @@ because a symbol is neither; everything else is the same code.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 from typing import Any
@@ -117,6 +118,12 @@ def hide(xp: Namespace, scores: Any, mask: Any) -> Any:
     return xp.where(mask, scores, full_like(xp, scores, (), -math.inf))
 
 
+def quiet(xp: Namespace) -> Any:
+    """No warnings from NumPy where s - top overflows to -inf (whose exponential, 0, is right) or is inf - inf."""
+    numpy_based = getattr(xp, "__name__", "") in ("array_api_compat.numpy", "array_api_strict")
+    return np.errstate(over="ignore", invalid="ignore") if numpy_based else contextlib.nullcontext()
+
+
 def exp_visible(xp: Namespace, scores: Any, mask: Any) -> tuple[Any, Any, Any]:
     """exp(s - top) with 0 at hidden pairs, its row sums (1 on empty rows), and top, the largest visible score.
 
@@ -133,7 +140,8 @@ def exp_visible(xp: Namespace, scores: Any, mask: Any) -> tuple[Any, Any, Any]:
         total = xp.sum(terms, axis=-1, keepdims=True)
         return terms, xp.where(seeing_queries(mask), total, total * 0 + 1), top
     top = xp.where(top == -math.inf, xp.zeros_like(top), top)
-    terms = xp.exp(scores - top)
+    with quiet(xp):
+        terms = xp.exp(scores - top)
     total = xp.sum(terms, axis=-1, keepdims=True)
     return terms, xp.where(total == 0, xp.ones_like(total), total), top
 

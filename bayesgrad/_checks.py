@@ -46,14 +46,13 @@ def _device(x: Any) -> Any:
     return getattr(x, "device", None)
 
 
-def floats(**arrays: Any) -> Namespace:
-    """The one namespace of the named floating arrays (None is skipped); they share dtype and device."""
+def floats(optional: Mapping[str, Any] | None = None, /, **arrays: Any) -> Namespace:
+    """The one namespace of the named floating arrays; they share dtype and device. An optional one may be None."""
+    arrays |= {name: x for name, x in (optional or {}).items() if x is not None}
     xp: Namespace = None
     first: Any = None
     first_name = ""
     for name, x in arrays.items():
-        if x is None:
-            continue
         own = _one_namespace(name, x)
         if not _arrays.symbolic(own):
             try:

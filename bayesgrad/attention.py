@@ -43,7 +43,7 @@ class Head(NamedTuple):
 
 def checked(q: Array, k: Array, v: Array, u: Array, mask: Array, bias: Array, scale: Scale, dropout: Array) -> Head:
     """Look at every argument once, for the forward map and for the gradients (u = None: forward only)."""
-    xp = _checks.floats(q=q, k=k, v=v, u=u, bias=bias, dropout=dropout)
+    xp = _checks.floats({"u": u, "bias": bias, "dropout": dropout}, q=q, k=k, v=v)
     leading, size = _checks.shapes(q=(q, "n d_k"), k=(k, "m d_k"), v=(v, "m d_v"), u=(u, "n d_v"))
     n, m = size["n"], size["m"]
     pairs = (*leading, n, m)

@@ -143,9 +143,8 @@ def attention_block_gradients(
     ((), (4, 3), (3, 5))
     """
     given = {"c_Q": c_Q, "c_K": c_K, "c_V": c_V, "c_O": c_O}
-    xp = _checks.floats(
-        x=x, W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O, y=y, **given, bias=bias, dropout=dropout, class_weights=class_weights
-    )
+    optional = {"y": y, **given, "bias": bias, "dropout": dropout, "class_weights": class_weights}
+    xp = _checks.floats(optional, x=x, W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O)
     heads = _checks.natural("heads", heads, least=1)
     groups = heads if kv_heads is None else _checks.natural("kv_heads", kv_heads, least=1)
     d_k, _, classes = _sizes(x, x if y is None else y, W_Q, W_K, W_V, W_O, heads, groups)
@@ -188,30 +187,30 @@ def attention_block_gradients(
     x, y = _visible_inputs(xp, head.mask, x, y)
     through_q = xp.matmul(dq, xp.matrix_transpose(W_Q))
     through_kv = xp.matmul(dk, xp.matrix_transpose(W_K)) + xp.matmul(dv, xp.matrix_transpose(W_V))
-    found = (
-        loss,
-        through_q if cross else through_q + through_kv,
-        over_positions(xp, x, dq),
-        over_positions(xp, y, dk),
-        over_positions(xp, y, dv),
-        over_positions(xp, g, r),
-        through_kv if cross else None,
-        None if c_Q is None else over_rows(xp, dq),
-        None if c_K is None else over_rows(xp, dk),
-        None if c_V is None else over_rows(xp, dv),
-        None if c_O is None else over_rows(xp, r),
-        None if bias_shape is None else xp.reshape(got.bias, bias_shape),
-        got.scale,
+    found = BlockGradients(
+        loss=loss,
+        x=through_q if cross else through_q + through_kv,
+        W_Q=over_positions(xp, x, dq),
+        W_K=over_positions(xp, y, dk),
+        W_V=over_positions(xp, y, dv),
+        W_O=over_positions(xp, g, r),
+        y=through_kv if cross else None,
+        c_Q=None if c_Q is None else over_rows(xp, dq),
+        c_K=None if c_K is None else over_rows(xp, dk),
+        c_V=None if c_V is None else over_rows(xp, dv),
+        c_O=None if c_O is None else over_rows(xp, r),
+        bias=None if bias_shape is None else xp.reshape(got.bias, bias_shape),
+        scale=got.scale,
+        attention=None,
     )
-    between = None
-    if intermediates:
-        between = BlockAttention(
-            *_arrays.narrow(xp, dtype, q, k, v),
-            Attention(*_arrays.narrow(xp, dtype, *made)),
-            *_arrays.narrow(xp, dtype, z, r, u),
-            AttentionGradients(*_arrays.narrow(xp, dtype, *got)),
-        )
-    return BlockGradients(*_arrays.narrow(xp, dtype, *found), between)
+    found = BlockGradients(*_arrays.narrow(xp, dtype, *found))
+    if not intermediates:
+        return found
+    q, k, v, z, r, u = _arrays.narrow(xp, dtype, q, k, v, z, r, u)
+    made = Attention(*_arrays.narrow(xp, dtype, *made))
+    return found._replace(
+        attention=BlockAttention(q, k, v, made, z, r, u, AttentionGradients(*_arrays.narrow(xp, dtype, *got)))
+    )
 
 
 def _visible_inputs(xp: _arrays.Namespace, mask: Array, x: Array, y: Array) -> tuple[Array, Array]:

@@ -83,7 +83,7 @@ def cross_entropy(
     >>> round(float(got.loss), 6), got.logit_gradient.tolist()
     (0.693147, [[-0.5, 0.5]])
     """
-    xp = _checks.floats(logits=logits, class_weights=class_weights)
+    xp = _checks.floats({"class_weights": class_weights}, logits=logits)
     _checks.shapes(logits=(logits, "C"))
     _checks.choice("reduction", reduction, REDUCTIONS)
     classes = logits.shape[-1]

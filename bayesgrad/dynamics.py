@@ -190,7 +190,7 @@ def feedback_full(
     Label: dynamics.feedback-full. Source: ours.
     """
     arguments = {"weights": weights, "v": v, "logit_gradient": logit_gradient, "probabilities": probabilities}
-    xp = _checks.floats(**arguments, W_O=W_O, totals=totals, W_O_step=W_O_step, c_O_step=c_O_step)
+    xp = _checks.floats({"W_O_step": W_O_step, "c_O_step": c_O_step}, **arguments, W_O=W_O, totals=totals)
     _, size = _checks.shapes(
         weights=(weights, "n m"),
         v=(v, "m d_v"),

@@ -262,6 +262,7 @@ def attention_gradients(
     >>> bool(got.scores == 0), got.values.tolist()
     (True, [[1.0]])
     """
+    _checks.floats(u=u)
     head = checked(q, k, v, u, mask, bias, scale, dropout)
     got = backward(head, forward(head), None if bias is None else tuple(bias.shape))
     return AttentionGradients(*_arrays.narrow(head.xp, q.dtype, *got))

@@ -76,7 +76,7 @@ def projection_gradients(
 
     Labels: attention.projection-laws. Source: ours (standard).
     """
-    xp = _checks.floats(x=x, queries=queries, keys=keys, values=values, y=y, context=context, logits=logits)
+    xp = _checks.floats({"y": y, "context": context, "logits": logits}, x=x, queries=queries, keys=keys, values=values)
     if (context is None) != (logits is None):
         missing, given = ("context", "logits") if context is None else ("logits", "context")
         raise ValueError(f"{missing}: got None although {given} is given, expected both or neither")

@@ -87,7 +87,8 @@ def log_weights_of(xp: _arrays.Namespace, scores: Array, mask: Array) -> Array:
         return xp.zeros_like(scores)
     _, total, top = _arrays.exp_visible(xp, scores, mask)
     # (s - top) - log(sum): the difference of large numbers is taken first, and exactly.
-    return (_arrays.hide(xp, scores, mask) - top) - xp.log(total)
+    with _arrays.quiet(xp):
+        return (_arrays.hide(xp, scores, mask) - top) - xp.log(total)
 
 
 def log_softmax(
