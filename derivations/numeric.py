@@ -246,7 +246,8 @@ class Formal(Instance):
         out = ZERO
         for part, sign in ((value.p, 1), (value.q, -1)):
             for prime, power in part.factor():
-                out = out + sign * int(power) * self._logs.setdefault(int(prime), self._random())
+                logarithm: Number = self._logs.setdefault(int(prime), self._random())
+                out = out + logarithm * (sign * int(power))
         return out
 
     def _random(self) -> Number:

@@ -31,10 +31,8 @@ Names = dict[Index, str]
 SUM, PRODUCT, ATOM = 0, 1, 2  # how tightly a rendering binds
 
 
-GREEK = frozenset(
-    ("alpha", "beta", "gamma", "delta", "epsilon", "eta", "theta", "lambda", "mu", "pi", "rho", "sigma", "tau", "phi")
-    + ("omega", "Gamma", "Theta", "Delta")
-)
+GREEK = {"alpha", "beta", "gamma", "delta", "epsilon", "eta", "theta", "lambda", "mu", "pi", "rho", "sigma", "tau"}
+GREEK |= {"phi", "omega", "Gamma", "Theta", "Delta"}
 
 
 def name(text: str) -> str:
