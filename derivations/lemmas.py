@@ -6,11 +6,12 @@ log t <= t - 1        sum_j p_j log(p_j / q_j) >= 0
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
-from derivations.laws import Part, equation, proves
+from derivations.laws import Part, equation, instance_of, proves
 from derivations.notation import m
-from derivations.proof import AtMost, Chain, Equation, Minimum
-from derivations.terms import Index, Num, Size, Tensor, Term, lift, log, total
+from derivations.proof import AtMost, Chain, Equation, Minimum, is_proved
+from derivations.terms import Index, Size, Tensor, Term, exp, inv, lift, log, total
 
 t = Tensor("t", kind="positive")
 
@@ -115,4 +116,144 @@ def gibbs() -> list[Part]:
     return [Part("gibbs", it.claim, it.proof(), "Equality exactly where q = p.")]
 
 
-__all__ = ["Divergence", "Num", "excess_over_log"]
+def full_divergence(
+    p: Tensor, q: Tensor, over: Size, around: tuple[Index, ...], p_sums: Equation, q_sums: Equation
+) -> tuple[AtMost, Chain]:
+    """Gibbs' inequality for two distributions that are positive everywhere, whose sums are known to be one."""
+    x = around
+    phi = excess_over_log("phi", (*(i.size for i in around), over), lambda *at: q(*at) / p(*at))
+    value = total(lambda y: p(*x, y) * (log(p(*x, y)) - log(q(*x, y))), over=over)
+    gain = total(lambda y: p(*x, y) * phi(*x, y), over=over)
+    mass_q = total(lambda y: q(*x, y), over=over)
+    given = tuple(dict.fromkeys((*_needs(p_sums), *_needs(q_sums))))
+    claim = AtMost(lift(0), value, around, given, tight=(phi,))
+    proof = (
+        Chain(value)
+        .definition(gain - mass_q + total(lambda y: p(*x, y), over=over), "log(q/p) is q/p - 1 minus its excess", phi)
+        .rewrite(gain - mass_q + 1, "p sums to one", p_sums, lambda h: gain - mass_q + h(*x))
+        .rewrite(gain, "q sums to one", q_sums, lambda h: gain - h(*x) + 1)
+    )
+    return claim, proof
+
+
+def _needs(equation: Equation) -> tuple[Equation, ...]:
+    """What must be given for an equation to be used: itself, where it is a hypothesis."""
+    return equation.given if is_proved(equation) else (equation,)
+
+
+def variance_form(
+    a: Callable[[Index], Term], h: Callable[[Index], Term], over: Size, sums: Equation, at: tuple[Index, ...]
+):
+    """sum a h^2 - (sum a h)^2 as a double sum over pairs, where the weights a sum to one."""
+    square = total(lambda j: a(j) * h(j) ** 2, over=over)
+    mean = total(lambda j: a(j) * h(j), over=over)
+    claim = Equation(
+        square - mean**2,
+        Fraction(1, 2) * total(lambda j, k: a(j) * a(k) * (h(j) - h(k)) ** 2, over=(over, over)),
+        given=_needs(sums),
+    )
+    proof = (
+        Chain(claim.lhs)
+        .rewrite(
+            total(lambda k: a(k), over=over) * square - mean**2,
+            "the weights sum to one",
+            sums,
+            lambda hole: hole(*at) * square - mean**2,
+        )
+        .algebra(claim.rhs, "a square of a difference summed over pairs; each pair comes twice")
+    )
+    return claim, proof
+
+
+@proves("lemma.variance-form")
+def variance() -> list[Part]:
+    a, h, raw = Tensor("a", (m,)), Tensor("h", (m,)), Tensor("a0", (m,), "positive")
+    sums = Equation(
+        total(lambda j: a(j), over=m),
+        lift(1),
+        says="the weights sum to one (they may have any sign)",
+        sample={a: lambda j: raw(j) / total(lambda k: raw(k), over=m)},
+    )
+    claim, proof = variance_form(a, h, m, sums, ())
+    return [Part("variance", claim, proof)]
+
+
+class Mixture:
+    """l = -log sum_j pi_j exp(-c_j) at two points, with its exact responsibilities."""
+
+    size = Size("m", nonempty=True)
+
+    def __init__(self) -> None:
+        size = self.size
+        pi = self.prior = Tensor("pi", (size,), "positive")
+        self.cost = [Tensor("c", (size,)), Tensor("c'", (size,))]
+        self.mass, self.loss, self.r = [], [], []
+        for tick, cost in zip(("", "'"), self.cost, strict=True):
+            mass = Tensor(
+                f"Z{tick}", (), "positive", lambda cost=cost: total(lambda j: pi(j) * exp(-cost(j)), over=size)
+            )
+            self.mass.append(mass)
+            self.loss.append(Tensor(f"l{tick}", (), body=lambda mass=mass: -log(mass())))
+            self.r.append(
+                Tensor(
+                    f"r{tick}",
+                    (size,),
+                    "positive",
+                    lambda j, cost=cost, mass=mass: pi(j) * exp(-cost(j)) * inv(mass()),
+                )
+            )
+
+    def over(self, body: Callable[[Index], Term]) -> Term:
+        return total(lambda j: body(j), over=self.size)
+
+    def sums(self, which: int) -> tuple[Equation, Chain]:
+        """The responsibilities sum to one."""
+        r, Z, cost = self.r[which], self.mass[which], self.cost[which]
+        claim = Equation(self.over(lambda j: r(j)), lift(1))
+        proof = (
+            Chain(claim.lhs)
+            .definition(self.over(lambda j: self.prior(j) * exp(-cost(j))) * inv(Z()), "one common denominator", r)
+            .definition(Z() * inv(Z()), "which is the mass", Z)
+            .algebra(claim.rhs, "and the mass is positive")
+        )
+        return claim, proof
+
+
+@proves("lemma.em-identity")
+def em_identity() -> list[Part]:
+    it = Mixture()
+    (c0, c1), (l0, l1), (Z0, Z1), (r0, r1) = it.cost, it.loss, it.mass, it.r
+    divergence = it.over(lambda j: r0(j) * (log(r0(j)) - log(r1(j))))
+    surrogate = it.over(lambda j: r0(j) * c1(j)) - it.over(lambda j: r0(j) * c0(j))
+    one = instance_of("lemma.em-identity", *it.sums(0))
+    two = instance_of("lemma.em-identity", *it.sums(1))
+    claim = Equation(l1() - l0(), surrogate - divergence)
+    gap = log(Z0()) - log(Z1())
+    written = it.over(lambda j: r0(j) * (-c0(j) - log(Z0()) + c1(j) + log(Z1())))
+    proof = (
+        Chain(claim.lhs)
+        .definition(gap, "the loss is minus the log of the mass", l0, l1)
+        .rewrite(it.over(lambda j: r0(j)) * gap, "responsibilities sum to one", one, lambda h: h() * gap)
+        .algebra(surrogate - written, "add the change of the mean cost and take it away")
+        .definition(
+            surrogate - it.over(lambda j: r0(j) * (log(_ratio(it, 0, j)) - log(_ratio(it, 1, j)))),
+            "log r = log pi - c - log Z, and the priors cancel",
+        )
+        .definition(claim.rhs, "which is the divergence of the responsibilities", r0, r1)
+    )
+    gibbs = instance_of("lemma.gibbs", *full_divergence(r0, r1, it.size, (), one, two))
+    kl = Tensor("D", (), "nonnegative", lambda: gibbs.rhs - gibbs.lhs, fact=gibbs, tex=r"\mathrm{KL}")
+    bound = AtMost(l1() - l0(), surrogate)
+    fall = (
+        Chain(bound.rhs - bound.lhs)
+        .rewrite(divergence, "the identity", claim, lambda h: surrogate - h())
+        .definition(kl(), "at least 0 (Gibbs)", kl)
+    )
+    return [
+        Part("identity", claim, proof, "r are the exact responsibilities at the old costs, r' at the new ones."),
+        Part("majorant", bound, fall, "So a step that does not raise the mean cost under r never raises l."),
+    ]
+
+
+def _ratio(it: Mixture, which: int, j: Index) -> Term:
+    return it.prior(j) * exp(-it.cost[which](j)) * inv(it.mass[which]())
