@@ -168,11 +168,13 @@ class Config:
     dtype: str = "float32"
     evaluate_every: int = 100
     checkpoint_every: int = 200
+    snapshots: int = 0
+    """Keep the parameters at this many evenly spaced steps, for measures that compare with the final state."""
     laws: int = 0
     """Wherever the run is evaluated, hold its laws against measurement on this many first positions (0: don't)."""
 
     def __post_init__(self) -> None:
-        _at_least(0, steps=self.steps, laws=self.laws)
+        _at_least(0, steps=self.steps, laws=self.laws, snapshots=self.snapshots)
         _at_least(1, evaluate_every=self.evaluate_every, checkpoint_every=self.checkpoint_every)
         _one_of(GRADIENTS, gradients=self.gradients)
         _one_of(("float32", "float64"), dtype=self.dtype)

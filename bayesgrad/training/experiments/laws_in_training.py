@@ -6,12 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from bayesgrad.training.claims import judge
-from bayesgrad.training.config import SGD, Config, StickyMarkov
+from bayesgrad.training.config import SGD, AdamW, Alternating, Config, Natural, StickyMarkov
 from bayesgrad.training.experiments.base import Done, Experiment, Size, arm_summary, by_arm
 from bayesgrad.training.experiments.observations import feedback_figures, observations
 from bayesgrad.training.runs import Job, Run
 
-ARMS = {"SGD": SGD(rate=0.1), "EM-like (W_V x 10)": SGD(rate=0.02, factors={"W_V": 10.0})}
+QUICK = {
+    "SGD": SGD(rate=0.1),
+    "EM-like (W_V x 10)": SGD(rate=0.02, factors={"W_V": 10.0}),
+    "AdamW": AdamW(rate=0.001),
+}
+FULL = QUICK | {
+    "momentum": SGD(rate=0.02, momentum=0.9),
+    "natural routing": Natural(rate=0.1),
+    "alternating": Alternating(rate=0.1),
+}
 CLAIMS = ("routing-law", "value-law", "positive-feedback", "em-structure")
 
 
@@ -20,7 +29,7 @@ def plan(size: Size, done: Done) -> list[Job]:
     return [
         Job("laws-in-training", arm, _config(length, steps, every, update), seed)
         for seed in range(seeds)
-        for arm, update in ARMS.items()
+        for arm, update in (QUICK if size == "quick" else FULL).items()
     ]
 
 
@@ -30,6 +39,7 @@ def _config(length: int, steps: int, every: int, update: Any) -> Config:
         update=update,
         steps=steps,
         dtype="float64",
+        gradients="closed",
         evaluate_every=every,
         laws=length - 1,
     )

@@ -1,0 +1,171 @@
+"""Plans, criteria and records of the experiments, on made-up runs: each judge must be able to say every verdict."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+
+import numpy as np
+import pytest
+
+from bayesgrad.training import claims, observed, records
+from bayesgrad.training.experiments import EXPERIMENTS, sticky_markov
+from bayesgrad.training.experiments import observations as obs
+from bayesgrad.training.runs import Job, Run
+
+
+def made_up(arm: str, seed: int, losses: list[float], kl: float = 0.1, role: str = "final", laws=None) -> Run:
+    config = sticky_markov.tuned_config(sticky_markov.PUBLISHED[sticky_markov.PLAIN])
+    metrics = [{"step": step, "loss": loss, "passes": step} for step, loss in enumerate(losses)]
+    metrics[-1]["held_out_kl_bits"] = kl
+    if laws is not None:
+        metrics[-1]["laws"] = laws
+    return Run(Job("sticky-markov", arm, config, seed, role), {"state": "finished", "seconds": 1.0}, metrics)
+
+
+def falling(share: float, steps: int = 100) -> list[float]:
+    """A straight curve that reaches SGD's final loss (1.0) after this share of the steps."""
+    return [2.0 - step / (steps * share) for step in range(steps + 1)]
+
+
+def pair(share: float) -> list[Run]:
+    sgd = [made_up(sticky_markov.PLAIN, seed, falling(1.0)) for seed in range(5)]
+    return sgd + [made_up(sticky_markov.VALUES, seed, falling(share + 0.01 * seed)) for seed in range(5)]
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(0.3, "supported"), (0.7, "conditional"), (1.2, "not supported")])
+def test_em_like_faster_can_say_every_verdict(share, verdict):
+    row = claims.judge("em-like-faster", pair(share))
+    assert row["verdict"] == verdict
+    low, high = row["interval"]
+    assert low <= row["effect"] <= high
+
+
+def test_without_runs_nothing_is_tested():
+    for claim in claims.CRITERIA:
+        assert claims.judge(claim, [])["verdict"] == "not tested", claim
+
+
+@pytest.mark.parametrize(("shift", "verdict"), [(-0.1, "supported"), (0.0, "not supported"), (0.1, "not supported")])
+def test_the_control_decides_whether_it_is_the_values(shift, verdict):
+    noise = np.random.default_rng(0).normal(0, 0.01, 5)
+    members = [made_up(sticky_markov.READ_OUT, seed, [2.0, 1.5]) for seed in range(5)]
+    members += [made_up(sticky_markov.VALUES, seed, [2.0, 1.5 + shift + noise[seed]]) for seed in range(5)]
+    assert claims.judge("em-effect-specific-to-values", members)["verdict"] == verdict
+
+
+@pytest.mark.parametrize(("shift", "verdict"), [(-0.1, "supported"), (0.1, "not supported")])
+def test_the_tuned_comparison_is_paired_and_held_out(shift, verdict):
+    members = [made_up(sticky_markov.PLAIN_TUNED, seed, [2.0, 1.5], kl=0.3 + seed) for seed in range(5)]
+    members += [made_up(sticky_markov.VALUES_TUNED, seed, [2.0, 1.5], kl=0.3 + seed + shift) for seed in range(5)]
+    row = claims.judge("em-like-faster-tuned", members)
+    assert row["verdict"] == verdict
+    assert row["effect"] == pytest.approx(shift)
+
+
+def law(holds: float = 0.5, agrees: float = 1.0, cosine: float = 0.8, m_step: float = 1e-14, error: float = 1e-15):
+    return {
+        "gradient_error": dict.fromkeys(("W_Q", "W_K", "W_V", "W_O"), error),
+        "changes": {"slope": dict.fromkeys(("loss", "g", "b", "A"), 2.0)},
+        "exact": {"value_step": 1e-14, "score_step": 1e-15, "feedback": 1e-14, "m_step": m_step},
+        "feedback": {"law_agrees": agrees, "unconditional_holds": holds},
+        "e_step": {"tokens": cosine, "weights": 0.1, "values": 0.2},
+    }
+
+
+@pytest.mark.parametrize(
+    ("claim", "laws", "verdict"),
+    [
+        ("positive-feedback", law(holds=1.0), "supported"),
+        ("positive-feedback", law(holds=0.5), "conditional"),
+        ("positive-feedback", law(holds=0.5, agrees=0.99), "not supported"),
+        ("em-structure", law(cosine=1.0), "supported"),
+        ("em-structure", law(cosine=0.8), "conditional"),
+        ("em-structure", law(cosine=1.0, m_step=1e-3), "not supported"),
+        ("routing-law", law(), "supported"),
+        ("routing-law", law(error=1e-6), "not supported"),
+        ("value-law", law(), "supported"),
+        ("value-law", law(error=1e-6), "not supported"),
+    ],
+)
+def test_judges_of_single_steps_can_say_every_verdict(claim, laws, verdict):
+    assert claims.judge(claim, [made_up("SGD", seed, [2.0, 1.0], laws=laws) for seed in range(3)])["verdict"] == verdict
+
+
+def test_a_slope_outside_the_band_is_not_confirmed():
+    good = [made_up("SGD", 0, [2.0, 1.0], laws=law())]
+    assert {row["verdict"] for row in obs.observations(good).values()} == {"confirmed"}
+    crooked = law()
+    crooked["changes"] = {"slope": {"loss": 1.85, "g": 2.0, "b": 2.0, "A": 2.0}}
+    found = obs.observations([made_up("SGD", 0, [2.0, 1.0], laws=crooked)])
+    assert found["dynamics.loss-decrease"]["verdict"] == "not confirmed"
+    assert found["dynamics.score-step"]["verdict"] == "confirmed"
+
+
+def test_criteria_are_named_by_their_text_and_code():
+    for name, rule in claims.CRITERIA.items():
+        assert name in claims.CLAIMS
+        text, code = inspect.cleandoc(rule.judge.__doc__), inspect.getsource(rule.judge)
+        assert rule.sha == hashlib.sha256(f"{text}\n{code}".encode()).hexdigest()
+    with pytest.raises(ValueError, match="claim: got 'nonsense'"):
+        claims.criterion("nonsense")
+
+
+def test_the_tuning_plan_goes_from_ladder_to_multiples_to_fresh_seeds():
+    done: dict[str, Run] = {}
+    stages = []
+    for _ in range(6):
+        jobs = sticky_markov.plan("full", done)
+        new = [job for job in jobs if job.name not in done]
+        if not new:
+            break
+        stages.append({(job.role, job.seed) for job in new})
+        for job in new:
+            rate = job.config.update.rate
+            # best at 0.16, diverging from 2.56 on
+            state = "finished" if rate < 2 else "diverged"
+            metrics = [{"step": 0, "loss": 2.0}, {"step": 1, "loss": 1.0, "held_out_kl_bits": abs(np.log(rate / 0.16))}]
+            done[job.name] = Run(job, {"state": state}, metrics)
+    assert {role for role, _ in stages[0]} == {"final", "tuning"}
+    assert {seed for role, seed in stages[0] if role == "tuning"} == {1000}
+    assert stages[1] == {("tuning", 1001)}
+    assert stages[2] == {("final", seed) for seed in range(5)}
+    assert len(stages) == 3
+    finals = [job for job in sticky_markov.plan("full", done) if job.role == "final" and job.arm in sticky_markov.TUNED]
+    assert len(finals) == 5 * len(sticky_markov.TUNED)
+    assert {job.config.update.rate for job in finals} == {0.16}
+
+
+def test_tuned_arms_spend_the_same_number_of_passes():
+    for families in sticky_markov.TUNED.values():
+        for family in families:
+            update = family(0.1)
+            cost = 1 + getattr(update, "e_steps", 0) + getattr(update, "m_steps", 0)
+            assert abs(sticky_markov.tuned_config(update).steps * cost - sticky_markov.BUDGET) < cost
+
+
+def test_committed_records_are_whole_small_and_judged_by_todays_criteria():
+    total = 0
+    for name, experiment in EXPERIMENTS.items():
+        path = records.path_of(observed.CHECKOUT, name, "full")
+        if not path.exists():
+            continue
+        record = records.load(path)
+        total += path.stat().st_size
+        assert record["state"] == "finished"
+        assert records.is_current(record, experiment), f"{path}: judged by other criteria; make it again"
+        assert {row["id"] for row in record["claims"]} == set(experiment.claims)
+        for row in record["claims"]:
+            assert row["criterion_sha"] == claims.CRITERIA[row["id"]].sha
+            assert row["criterion"] == claims.CRITERIA[row["id"]].text
+    assert total < 2 * 2**20
+
+
+def test_the_fragment_names_every_claim_once(tmp_path):
+    fragment = observed.fragment(tmp_path)
+    assert [row["id"] for row in fragment["claims"]] == list(claims.CLAIMS)
+    assert {row["verdict"] for row in fragment["claims"]} == {"not tested"}
+    assert fragment["route"] == "observed"
+    assert fragment["sources"]
+    json.dumps(fragment, allow_nan=False)
