@@ -279,6 +279,9 @@ class _Run:
                 for thing in things:
                     if self.names.setdefault(f"{type(thing).__name__} {thing.name}", thing) != thing:
                         raise ProofError(f"two different things are called {thing.name}")
+                slots = tuple(Index("r", size) for size in tensor.sizes)
+                if tensor.body is not None and indices_of(tensor.unfold(slots))[0] - set(slots):
+                    raise ProofError(f"tensor {tensor.name}: its definition depends on an index that is not its own")
                 if tensor.body is not None and tensor.kind != "real" and not self.kind_holds(tensor):
                     raise ProofError(f"tensor {tensor.name}: its definition is not seen to be {tensor.kind}")
 
