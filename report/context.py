@@ -1,0 +1,193 @@
+"""Everything that the sections may look at: the theorem table, the evidence, the records. Nothing else is printed."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from derivations.evidence import ROOT
+from report.merge import ROUTES, SYMBOLIC, Theorem, failures
+from report.messages import Messages, messages
+
+NEEDED = ("schema", "experiment", "code", "title", "question", "size", "state", "runs", "claims", "arms")
+
+FAMILIES = {  # prefix of a label -> the family that it is told in
+    "lemma": "lemmas", "bayes": "bayes", "softmax": "head", "loss": "head", "attention": "head",
+    "dynamics": "dynamics", "em": "em",
+}  # fmt: skip
+ORDER = ("lemmas", "bayes", "head", "dynamics", "em")
+
+TONES = {
+    "proved": "good", "passed": "good", "supported": "good", "fully-proved": "good", "rejected": "good",
+    "confirmed": "good",
+    "refuted": "bad", "failed": "bad", "not-supported": "bad", "survived": "bad", "not-confirmed": "bad",
+    "undecided": "warn", "conditional": "warn", "open": "warn", "partial": "warn",
+    "not-run": "none", "not-applicable": "none", "not-tested": "none",
+}  # fmt: skip
+
+
+class BadRecord(ValueError):
+    """A record that cannot be read: the message says which file."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a rendering is made from."""
+
+    theorems: tuple[Theorem, ...]
+    evidence: Mapping[str, Any]
+    records: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    only: str = ""
+    absent: tuple[tuple[str, str], ...] = ()  # routes without a fragment that counts, and why
+
+    @property
+    def messages(self) -> Messages:
+        return messages()
+
+    @property
+    def results(self) -> Mapping[str, Any]:
+        return self.evidence["results"]
+
+    @cached_property
+    def by_label(self) -> dict[str, Theorem]:
+        return {theorem.label: theorem for theorem in self.theorems}
+
+    @cached_property
+    def labels(self) -> frozenset[str]:
+        return frozenset(self.by_label) if not self.only else frozenset([self.only])
+
+    @cached_property
+    def families(self) -> dict[str, tuple[Theorem, ...]]:
+        def family(theorem: Theorem) -> str:
+            return FAMILIES.get(theorem.label.split(".")[0], "other")
+
+        names = (*ORDER, "other")
+        told = {name: tuple(theorem for theorem in self.theorems if family(theorem) == name) for name in names}
+        return {name: rows for name, rows in told.items() if rows}
+
+    @cached_property
+    def used_by(self) -> dict[str, tuple[str, ...]]:
+        return {label: tuple(other.label for other in self.theorems if label in other.uses) for label in self.by_label}
+
+    @cached_property
+    def failures(self) -> list[tuple[str, str]]:
+        return failures(self.evidence)
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """Figures of the summary, all counted here."""
+        results = self.results.values()
+        count = {route: sum(r[route]["verdict"] == "proved" for r in results) for route in SYMBOLIC}
+        return {
+            "results": len(self.results),
+            "fully": sum(r["fully_proved"] for r in results),
+            "checked": sum(r["check"]["verdict"] == "passed" for r in results),
+            "examples": sum(r["check"]["examples"] for r in results),
+            "mutants": sum(r["mutants"]["total"] for r in results),
+            "rejected": sum(r["mutants"]["rejected"] for r in results),
+            "claims": len(self.evidence["claims"]),
+            "tested": sum(c["verdict"] != "not tested" for c in self.evidence["claims"]),
+            "supported": sum(c["verdict"] == "supported" for c in self.evidence["claims"]),
+            **count,
+        }
+
+    def statement(self, label: str) -> str:
+        """What the proof proved where there is a proof, otherwise the table's words."""
+        return self.by_label[label].statement
+
+    def status(self, label: str) -> str:
+        """The word of the board: fully proved, refuted, or open."""
+        result = self.results[label]
+        if any(what for name, what in self.failures if name == label):
+            return "refuted" if any(result[route]["verdict"] == "refuted" for route in SYMBOLIC) else "failed"
+        if result["fully_proved"]:
+            return "fully-proved"
+        routes = [result[route]["verdict"] for route in (*SYMBOLIC, "check")]
+        return "partial" if any(verdict in ("proved", "passed") for verdict in routes) else "open"
+
+    def missing(self, label: str) -> list[str]:
+        """Why a result is not fully proved: its own required routes, then what it uses."""
+        theorem, result = self.by_label[label], self.results[label]
+        lacking = []
+        for route in ROUTES:
+            entry = result[route]
+            verdict = entry["verdict"] if entry else "not run"
+            if theorem.routes.get(route) == "required" and verdict not in ("proved", "passed", "confirmed"):
+                lacking.append(f"{route}: {verdict}")
+        if theorem.routes.get("wrong_laws") == "required" and result["mutants"]["total"] < 3:
+            lacking.append(f"wrong laws: {result['mutants']['total']} of at least 3")
+        lacking += [f"uses {parent}" for parent in theorem.uses if not self.results.get(parent, {}).get("fully_proved")]
+        return lacking
+
+
+def verdict_id(verdict: str) -> str:
+    """The catalogue's id of a verdict word."""
+    return verdict.replace(" ", "-")
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A function of the package that implements a result."""
+
+    name: str
+    source: str
+
+
+def shipped(theorem: Theorem) -> list[Shipped]:
+    """The source of what implements a result, as it stands in this checkout."""
+    found = []
+    for item in theorem.implements:
+        function = _resolve(item) if isinstance(item, str) else item
+        if function is None:
+            found.append(Shipped(str(item), ""))
+            continue
+        name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', function)}"
+        try:
+            found.append(Shipped(name, inspect.getsource(inspect.unwrap(function))))
+        except (OSError, TypeError):
+            found.append(Shipped(name, ""))
+    return found
+
+
+def _resolve(name: str) -> Any:
+    module, _, attribute = name.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError):
+        return None
+
+
+def read_json(path: Path) -> Any:
+    """A record. Raises :class:`BadRecord`."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadRecord(f"{path}: not readable as a record ({error}); run the experiment again") from error
+
+
+def read_records(evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """The records that the evidence speaks from, by their path in the checkout, by experiment."""
+    named = [name for name in evidence["sources"] if name.endswith(".json")]
+    named += [claim["record"] for claim in evidence["claims"]]
+    named += [result["observed"]["record"] for result in evidence["results"].values() if result["observed"]]
+    found: dict[str, Any] = {}
+    for name in sorted({name for name in named if name}):
+        path = ROOT / name
+        if not path.is_file():
+            continue
+        record = read_json(path)
+        lacking = [key for key in NEEDED if not isinstance(record, dict) or key not in record]
+        if lacking:
+            raise BadRecord(
+                f"{path}: no record of an experiment ({', '.join(lacking)} missing); run the experiment again"
+            )
+        if record["schema"] != 1:
+            raise BadRecord(f"{path}: schema {record['schema']!r}, expected 1; run the experiment again")
+        found[name] = record
+    return dict(sorted(found.items(), key=lambda item: (item[1]["code"], item[1]["size"])))

@@ -1,0 +1,76 @@
+r"""Long formulas for a page of fixed width: broken before relations and signs at the outermost level.
+
+a = b + c  ->  \begin{aligned} & a \\ &\quad = b + c \end{aligned}      where it is too wide for one line
+"""
+
+from __future__ import annotations
+
+from report.mathml import tokens
+
+
+def _commands(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+_OPEN = _commands(r"{ ( [ \left \begin \{ \langle \lfloor \bigl \Bigl \biggl")
+_CLOSE = _commands(r"} ) ] \right \end \} \rangle \rfloor \bigr \Bigr \biggr")
+_RELATIONS = _commands(
+    r"= < > \le \leq \ge \geq \ne \iff \implies \Longrightarrow \Rightarrow \in \equiv \propto \quad \qquad "
+    r"\Longleftrightarrow \wedge \land"
+)
+_SIGNS = _commands(r"+ - \pm")
+_SIZED = _commands(r"\bigl \bigr \Bigl \Bigr \biggl \biggr \left \right")
+_NO_WIDTH = _commands(r"{ } ^ _ & \left \right \, \; \! \mathrm \text \operatorname \frac")
+
+
+def width(source: str) -> float:
+    """Roughly how many characters wide a formula is."""
+    total, small, depth = 0.0, 0, 0
+    for token in tokens(source):
+        if token.isspace():
+            continue
+        if token in ("^", "_"):
+            small = depth + 1
+        depth += (token == "{") - (token == "}")
+        if token not in _NO_WIDTH:
+            wide = 2.4 if token in _RELATIONS or token in _SIGNS else 1.0
+            total += wide * (0.6 if small and depth >= small else 1.0)
+        if depth < small:
+            small = 0
+    return total
+
+
+def pieces(source: str) -> list[str]:
+    """The formula cut before each outermost relation or sign."""
+    found, current, depth, before = [], "", 0, ""
+    skip = False
+    for token in tokens(source):
+        if skip:  # the delimiter that follows \left, \bigl and their kin
+            current += token
+            skip = token.isspace()
+            continue
+        cut = token in _RELATIONS or (token in _SIGNS and before not in ("", *_RELATIONS, *_SIGNS, *_OPEN, "^", "_"))
+        if depth == 0 and cut and current.strip():
+            found.append(current)
+            current = ""
+        depth += (token in _OPEN) - (token in _CLOSE)
+        current += token + (" " if token.startswith("\\") and token[1:].isalpha() else "")
+        skip = token in _SIZED
+        if not token.isspace():
+            before = token
+    return [*found, current]
+
+
+def fitted(source: str, columns: float = 78.0) -> str:
+    """``source`` as it is where it fits, otherwise as an ``aligned`` block of lines that do."""
+    if width(source) <= columns or r"\begin" in source or r"\\" in source:
+        return source
+    lines: list[str] = []
+    for piece in pieces(source):
+        if lines and width(lines[-1]) + width(piece) <= columns:
+            lines[-1] += piece
+        else:
+            lines.append(piece)
+    if len(lines) == 1:
+        return source
+    return r"\begin{aligned}&" + r"\\&\quad ".join(lines) + r"\end{aligned}"

@@ -1,0 +1,391 @@
+r"""TeX in, MathML out: a parser of the part of TeX that :mod:`report.symbols` lists, and of nothing else.
+
+    mathml(r"\frac{\partial L}{\partial s_{ij}}")  ->  <math><mfrac>...</mfrac></math>
+
+It is the gate as well: a string that this parser refuses (an unknown command, an unbalanced brace, a comment sign)
+reaches neither the page nor the paper as mathematics; both show it as the plain text that it is. Spacing follows TeX's
+classes, because MathML alone takes the minus of ``= -a`` for a subtraction and puts ``log t`` as one word.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from xml.sax.saxutils import escape
+
+from report import symbols as tex
+
+_TOKEN = re.compile(r"\\[a-zA-Z]+\*?|\\.|[{}^_&~']|\d+(?:\.\d+)?|\s+|.", re.DOTALL)
+_STARRED = frozenset([r"\operatorname*"])
+_WIDE_SPACE = re.compile(r'(lspace|rspace)="0\.(?:1667|2222|2778)em"')
+
+
+class BadTeX(ValueError):
+    """A formula outside the part of TeX that the report knows: the message says what and where."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A piece of MathML with its TeX class; ``limits`` says that scripts go below and above."""
+
+    xml: str
+    kind: str = "ord"
+    limits: bool = False
+    core: str = ""  # the bare character of an operator, so that it can be drawn again with another form
+
+
+def tokens(source: str) -> list[str]:
+    """The tokens of a formula; white space is dropped outside text."""
+    found: list[str] = []
+    for match in _TOKEN.finditer(source):
+        token = match.group()
+        if token.startswith("\\") and token.endswith("*") and token not in _STARRED:
+            found += [token[:-1], "*"]
+        else:
+            found.append(token)
+    return found
+
+
+class Parser:
+    def __init__(self, source: str) -> None:
+        self.source, self.tokens, self.at = source, tokens(source), 0
+
+    # ---- the token stream
+
+    def peek(self, *, blank: bool = False) -> str:
+        while not blank and self.at < len(self.tokens) and self.tokens[self.at].isspace():
+            self.at += 1
+        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+
+    def next(self, *, blank: bool = False) -> str:
+        token = self.peek(blank=blank)
+        if not token:
+            raise BadTeX(f"the formula ends too early: {self.source!r}")
+        self.at += 1
+        return token
+
+    def expect(self, token: str) -> None:
+        found = self.next()
+        if found != token:
+            raise BadTeX(f"expected {token!r}, found {found!r} in {self.source!r}")
+
+    def raw(self) -> str:
+        """The text of a braced group, braces inside balanced."""
+        self.expect("{")
+        depth = 1
+        parts: list[str] = []
+        while True:
+            token = self.next(blank=True)
+            depth += (token == "{") - (token == "}")
+            if not depth:
+                return "".join(parts)
+            parts.append(token)
+
+    def argument(self) -> str:
+        """The source of an argument: a braced group's, or one token."""
+        return self.raw() if self.peek() == "{" else self.next()
+
+    # ---- grammar
+
+    def row(self, *stop: str) -> Node:
+        """Atoms up to one of the ``stop`` tokens (not consumed) or, with none, to the end."""
+        nodes: list[Node] = []
+        while True:
+            token = self.peek()
+            if not token or token in stop:
+                break
+            if token in ("}", "&", r"\\", r"\end", r"\right"):
+                raise BadTeX(f"{token!r} without its partner in {self.source!r}")
+            nodes.append(self.scripted(nodes[-1] if nodes else None))
+        return _join(nodes)
+
+    def group(self) -> Node:
+        """A braced group, or the single atom that TeX would take as an argument."""
+        if self.peek() != "{":
+            return self.atom(None)
+        self.next()
+        node = self.row("}")
+        self.expect("}")
+        return node
+
+    def scripted(self, before: Node | None) -> Node:
+        base = Node("<mrow></mrow>") if self.peek() in ("^", "_", "'") else self.atom(before)
+        below = above = ""
+        primes = ""
+        while True:
+            token = self.peek()
+            if token == "'":
+                self.next()
+                primes += "′"
+            elif token == "^" and not above:
+                self.next()
+                above = _tight(self.group().xml)
+            elif token == "_" and not below:
+                self.next()
+                below = _tight(self.group().xml)
+            elif token in ("^", "_"):
+                raise BadTeX(f"double {token} in {self.source!r}")
+            else:
+                break
+        if primes:
+            above = f"<mrow><mo>{primes}</mo>{above}</mrow>"
+        if not below and not above:
+            return base
+        under, over = ("munder", "mover") if base.limits else ("msub", "msup")
+        both = "munderover" if base.limits else "msubsup"
+        tag = both if below and above else under if below else over
+        return Node(f"<{tag}>{base.xml}{below}{above}</{tag}>", "op" if base.limits else base.kind)
+
+    def atom(self, before: Node | None) -> Node:
+        token = self.next()
+        if token == "{":
+            node = self.row("}")
+            self.expect("}")
+            return Node(node.xml)
+        if token.startswith("\\"):
+            return self.command(token[1:], before)
+        if token[0].isdigit():
+            return Node(f"<mn>{token}</mn>")
+        if token == "~":
+            return _space(0.3333)
+        if token in tex.CHARACTERS:
+            return _symbol(*tex.CHARACTERS[token], before)
+        if token.isalpha():
+            return Node(f"<mi>{token}</mi>")
+        raise BadTeX(f"{token!r} is no mathematics in {self.source!r}")
+
+    def command(self, name: str, before: Node | None) -> Node:
+        if name in tex.SYMBOLS:
+            return _symbol(*tex.SYMBOLS[name], before)
+        if name in tex.TEX_FUNCTIONS:
+            return _function(name, name in tex.LIMITS)
+        if name in tex.SPACES:
+            return _space(tex.SPACES[name])
+        if name in ("operatorname", "operatorname*"):
+            return _function(_plain(self.raw()), name.endswith("*"))
+        if name in tex.VARIANTS:
+            return _variant(self.argument(), tex.VARIANTS[name], self.source)
+        if name in tex.TEXTS:
+            return Node(f"<mtext>{escape(_plain(self.raw())).replace(' ', chr(0xA0))}</mtext>")
+        if name in ("frac", "tfrac", "dfrac"):
+            top, bottom = self.group().xml, self.group().xml
+            shown = f"<mfrac>{top}{bottom}</mfrac>"
+            display = {"tfrac": "false", "dfrac": "true"}.get(name)
+            return Node(f'<mstyle displaystyle="{display}">{shown}</mstyle>' if display else shown, "inner")
+        if name == "binom":
+            top, bottom = self.group().xml, self.group().xml
+            inner = f'<mfrac linethickness="0">{top}{bottom}</mfrac>'
+            return Node(f"<mrow><mo>(</mo>{inner}<mo>)</mo></mrow>", "inner")
+        if name == "sqrt":
+            return Node(f"<msqrt>{self.group().xml}</msqrt>")
+        if name in tex.ACCENTS:
+            return self.accent(name)
+        if name in ("underbrace", "overbrace"):
+            tag, char = ("munder", "⏟") if name == "underbrace" else ("mover", "⏞")
+            return Node(f'<{tag}>{self.group().xml}<mo stretchy="true">{char}</mo></{tag}>', "op", limits=True)
+        if name in ("overset", "underset", "stackrel"):
+            mark, base = self.group().xml, self.group()
+            tag = "munder" if name == "underset" else "mover"
+            return Node(f"<{tag}>{base.xml}{mark}</{tag}>", "rel" if name == "stackrel" else base.kind)
+        if name == "left":
+            return self.fenced()
+        if name in tex.SIZES:
+            return self.sized(name)
+        if name == "begin":
+            return self.environment()
+        if name == "substack":
+            return self.substack()
+        if name in tex.IGNORED:
+            return Node("", "none")
+        if name == "not":
+            negated = {"=": "≠", r"\in": "∉", "<": "≮", ">": "≯"}.get(self.next())
+            if negated:
+                return _symbol(negated, "rel", before)
+        raise BadTeX(f"\\{name} is not in the report's table of mathematics: {self.source!r}")
+
+    def accent(self, name: str) -> Node:
+        base, char = self.group(), tex.ACCENTS[name]
+        stretchy = "true" if name in tex.WIDE else "false"
+        tag, mark = ("munder", "accentunder") if name == "underline" else ("mover", "accent")
+        return Node(f'<{tag} {mark}="true">{base.xml}<mo stretchy="{stretchy}">{char}</mo></{tag}>', base.kind)
+
+    def delimiter(self) -> str:
+        token = self.next()
+        if token == ".":
+            return ""
+        char = tex.SYMBOLS[token[1:]][0] if token[1:] in tex.SYMBOLS and token[0] == "\\" else token
+        if char not in "()[]{}|‖⟨⟩⌊⌋⌈⌉/<>":
+            raise BadTeX(f"{token!r} is no delimiter in {self.source!r}")
+        return {"<": "⟨", ">": "⟩"}.get(char, char)
+
+    def fenced(self) -> Node:
+        left = self.delimiter()
+        body = self.row(r"\right")
+        self.expect(r"\right")
+        return Node(f"<mrow>{_fence(left, 'prefix')}{body.xml}{_fence(self.delimiter(), 'postfix')}</mrow>", "inner")
+
+    def sized(self, name: str) -> Node:
+        size = {"big": 1.2, "Big": 1.8, "bigg": 2.4, "Bigg": 3.0}[name.rstrip("lrm")]
+        char = escape(self.delimiter())
+        form = {"l": "prefix", "r": "postfix"}.get(name[-1], "prefix" if char in "([{⟨⌊⌈" else "postfix")
+        kind = "open" if form == "prefix" else "close"
+        attributes = f'form="{form}" stretchy="true" symmetric="true" minsize="{size}em" maxsize="{size}em"'
+        return Node(f'<mo {attributes} lspace="0" rspace="0">{char}</mo>', kind)
+
+    def cells(self, *stop: str) -> list[list[str]]:
+        rows: list[list[str]] = [[]]
+        while True:
+            rows[-1].append(self.row("&", r"\\", *stop).xml)
+            token = self.peek()
+            if token not in ("&", r"\\"):
+                return rows if rows[-1] != [""] and rows[-1] != ["<mrow></mrow>"] else rows[:-1]
+            self.next()
+            if token == r"\\":
+                if self.peek() == "[":  # extra space after a line
+                    while self.next() != "]":
+                        pass
+                rows.append([])
+
+    def environment(self) -> Node:
+        name = self.raw()
+        if name not in tex.ENVIRONMENTS:
+            raise BadTeX(f"environment {name!r} is not in the report's table of mathematics: {self.source!r}")
+        align = tex.ENVIRONMENTS[name]
+        if name == "array":
+            align = "".join(c for c in self.raw() if c in "lcr") or "c"
+        rows = self.cells(r"\end")
+        self.expect(r"\end")
+        if (closing := self.raw()) != name:
+            raise BadTeX(f"\\begin{{{name}}} is closed by \\end{{{closing}}} in {self.source!r}")
+        wide = name not in ("smallmatrix", "matrix", "pmatrix", "bmatrix", "vmatrix")
+        body = _table(rows, align, wide and name not in ("cases", "array"))
+        left, right = tex.ENVIRONMENT_FENCES.get(name, ("", ""))
+        return Node(f"<mrow>{_fence(left, 'prefix')}{body}{_fence(right, 'postfix')}</mrow>", "inner")
+
+    def substack(self) -> Node:
+        self.expect("{")
+        rows = self.cells("}")
+        self.expect("}")
+        return Node(_table(rows, "c", False))
+
+
+def _tight(xml: str) -> str:
+    """Scripts have no room around their signs, as in TeX."""
+    return _WIDE_SPACE.sub(r'\1="0.05em"', xml)
+
+
+def _plain(source: str) -> str:
+    """Text inside a formula: escapes undone, everything else kept as data."""
+    undone = re.sub(r"\\([ %&_#${},;])", lambda m: " " if m[1] in " ,;" else m[1], source)
+    if "\\" in undone or "$" in undone.replace(r"\$", ""):
+        raise BadTeX(f"a command inside text: {source!r}")
+    return undone.replace("~", " ").replace("--", "–")
+
+
+def _symbol(char: str, kind: str, before: Node | None) -> Node:
+    char = escape(char)
+    if kind == "ord":
+        if char in "|‖/":
+            return Node(f'<mo stretchy="false" lspace="0" rspace="0" form="infix">{char}</mo>', core=char)
+        upright = ' mathvariant="normal"' if char in "∞∂∇⊤⊥∅" or "Α" <= char <= "Ω" else ""
+        return Node(f"<mi{upright}>{char}</mi>")
+    if kind == "op":
+        return Node(f"<mo>{char}</mo>", "op", limits=char != "∫")
+    if kind in ("open", "close"):
+        form = "prefix" if kind == "open" else "postfix"
+        return Node(f'<mo form="{form}" stretchy="false" lspace="0" rspace="0">{char}</mo>', kind)
+    if kind == "punct":
+        return Node(f'<mo separator="true" lspace="0" rspace="0.1667em">{char}</mo>', "punct")
+    if kind == "bin" and (before is None or before.kind in ("bin", "rel", "open", "punct", "op", "fn")):
+        return Node(f'<mo form="prefix" lspace="0" rspace="0">{char}</mo>')
+    space = 0.2222 if kind == "bin" else 0.2778
+    attributes = f'form="infix" stretchy="false" lspace="{space}em" rspace="{space}em"'
+    return Node(f"<mo {attributes}>{char}</mo>", kind)
+
+
+def _function(name: str, limits: bool) -> Node:
+    if limits:
+        return Node(f'<mo movablelimits="true" form="prefix" lspace="0" rspace="0">{escape(name)}</mo>', "fn", True)
+    return Node(_word(name), "fn")
+
+
+def _word(name: str) -> str:
+    upright = ' mathvariant="normal"' if len(name) == 1 else ""
+    return f"<mi{upright}>{escape(name)}</mi>"
+
+
+def _variant(source: str, style: str, whole: str) -> Node:
+    if style in ("normal", "sans", "mono") and re.fullmatch(r"[A-Za-z][A-Za-z0-9 .-]*", source):
+        text = source if style == "normal" else "".join(tex.variant(c, style) for c in source)
+        return Node(_word(text), "fn" if len(source) > 1 else "ord")
+    restyled = Parser(source)
+    node = restyled.row()
+    if restyled.peek():
+        raise BadTeX(f"unbalanced braces in {whole!r}")
+    if style == "normal":
+        return Node(re.sub(r"<mi>(.)</mi>", r'<mi mathvariant="normal">\1</mi>', node.xml))
+    leaf = re.compile(r"<(mi|mn)(?: [^>]*)?>([^<&]+)</\1>")
+    styled = leaf.sub(lambda m: f"<{m[1]}>{''.join(tex.variant(c, style) for c in m[2])}</{m[1]}>", node.xml)
+    return Node(styled)
+
+
+def _space(width: float) -> Node:
+    return Node(f'<mspace width="{width}em"/>', "space")
+
+
+def _fence(char: str, form: str) -> str:
+    if not char:
+        return ""
+    return f'<mo form="{form}" stretchy="true" fence="true" lspace="0" rspace="0">{escape(char)}</mo>'
+
+
+def _table(rows: list[list[str]], align: str, wide: bool) -> str:
+    def cell(n: int, xml: str) -> str:
+        side = align[n % len(align)]
+        return f'<mtd class="{side}">{xml}</mtd>'
+
+    lines = "".join(f"<mtr>{''.join(cell(n, xml) for n, xml in enumerate(row))}</mtr>" for row in rows)
+    return f"<mtable{' displaystyle=' + chr(34) + 'true' + chr(34) if wide else ''}>{lines}</mtable>"
+
+
+def _join(nodes: list[Node]) -> Node:
+    """A row, with TeX's thin space around the names of functions."""
+    nodes = [node for node in nodes if node.kind != "none"]
+    # A binary sign with nothing on its right is no operation: "a^+", "(-)".
+    parts: list[str] = []
+    for n, node in enumerate(nodes):
+        last = nodes[n - 1] if n else None
+        thin = last is not None and (
+            (last.kind in ("fn", "op") and node.kind in ("ord", "fn", "inner", "op"))
+            or (node.kind in ("fn", "op") and last.kind in ("ord", "close", "inner"))
+            or (last.kind == "fn" and node.kind == "open" and last.limits)
+        )
+        if thin:
+            parts.append('<mspace width="0.1667em"/>')
+        parts.append(node.xml)
+    if len(nodes) == 1:
+        return nodes[0]
+    return Node(f"<mrow>{''.join(parts)}</mrow>")
+
+
+@cache
+def mathml(source: str, *, display: bool = False) -> str:
+    """The formula as a ``<math>`` element. Raises :class:`BadTeX`."""
+    if not isinstance(source, str):
+        raise TypeError(f"source: got {type(source).__name__}, expected a TeX string")
+    if "%" in source.replace(r"\%", ""):
+        raise BadTeX(f"a comment sign in a formula: {source!r}")
+    parser = Parser(source)
+    body = parser.row()
+    shown = ' display="block"' if display else ""
+    return f"<math{shown}>{body.xml if body.xml.startswith('<mrow>') else f'<mrow>{body.xml}</mrow>'}</math>"
+
+
+def is_math(source: str) -> bool:
+    """Whether the parser knows all of ``source``."""
+    try:
+        mathml(source)
+    except BadTeX:
+        return False
+    return True

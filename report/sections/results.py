@@ -1,0 +1,260 @@
+"""Every result: what it says, why it is true, how we know, and where it stops being true."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from report import document as doc
+from report.context import Context, shipped, verdict_id
+from report.document import (
+    Badge,
+    Code,
+    Details,
+    Display,
+    Items,
+    Line,
+    Listing,
+    Math,
+    Msg,
+    Note,
+    Para,
+    Ref,
+    Section,
+    Table,
+    Text,
+    prose,
+    text,
+)  # fmt: skip
+from report.filters import number
+from report.mathml import is_math
+from report.meanings import MEANINGS
+from report.merge import HOW, SYMBOLIC, Theorem
+from report.pictures import PICTURES, picture
+
+_MATH = re.compile(r"\$([^$]+)\$|`([^`]+)`")
+
+
+def rich(source: object) -> Line:
+    """Data that may hold formulas between dollars or names between backticks; anything else in it is plain text."""
+    string, parts, at = str(source), [], 0
+    for match in _MATH.finditer(string):
+        if match[1] is not None and not is_math(match[1]):
+            continue
+        parts += [Text(string[at : match.start()]), Math(match[1]) if match[1] is not None else Code(match[2])]
+        at = match.end()
+    return tuple(part for part in (*parts, Text(string[at:])) if part != Text(""))
+
+
+def build(context: Context) -> list[Section]:
+    sections = []
+    for family, theorems in context.families.items():
+        told = [result(context, theorem) for theorem in theorems if theorem.label in context.labels]
+        if told:
+            lead = Para((Msg(f"summary.{family}"),), kind="lead")
+            sections.append(Section(family, (Msg(f"family.{family}"),), (lead, *told)))
+    return sections
+
+
+def title(context: Context, theorem: Theorem) -> Line:
+    id = f"title.{theorem.label}"
+    known = id in context.messages and context.messages.english(id) == theorem.title
+    return (Msg(id),) if known else text(theorem.title)
+
+
+def result(context: Context, theorem: Theorem) -> Section:
+    entry = context.results[theorem.label]
+    meaning = MEANINGS.get(theorem.label)
+    blocks: list[doc.Block] = [Display(context.statement(theorem.label))]
+    if meaning:
+        blocks.append(Para(prose(meaning.says)))
+    if theorem.label in PICTURES:
+        blocks.append(picture(theorem.label))
+    if theorem.assumptions:
+        blocks.append(Para((doc.Emph((Msg("ui.assumptions"),), strong=True),)))
+        blocks.append(Items(tuple((Para(rich(item)),) for item in theorem.assumptions)))
+    if meaning and meaning.fails:
+        blocks.append(
+            Note("limit", (Para((doc.Emph((Msg("ui.fails"),), strong=True), Text(" "), *prose(meaning.fails))),))
+        )
+    if entry["naive"]:
+        blocks.append(Para((doc.Emph((Msg("ui.naive"),), strong=True),)))
+        blocks.append(Items(tuple((Para(rich(claim)),) for claim in entry["naive"])))
+    blocks += _derivation(entry["proof"]["detail"] or {}, theorem.label)
+    blocks.append(_routes(context, theorem, entry))
+    blocks += _wrong(entry)
+    blocks += _formal(entry["formal"])
+    blocks += _code(theorem)
+    blocks.append(_links(context, theorem))
+    return Section(theorem.label, title(context, theorem), tuple(blocks), theorem.label, context.status(theorem.label))
+
+
+def _derivation(detail: Mapping[str, Any], label: str) -> list[doc.Block]:
+    steps = detail.get("steps") or []
+    if not steps:
+        return []
+    items = []
+    for step in steps:
+        lines: list[doc.Block] = [Para((Code(step["rule"]), Text(": "), *rich(step.get("why", ""))))]
+        if step.get("tex"):
+            lines.append(Display(step["tex"]))
+        items.append(tuple(lines))
+    blocks: list[doc.Block] = [Items(tuple(items), ordered=True)]
+    for key in ("primitives", "definitions"):
+        if detail.get(key):
+            names = [part for name in detail[key] for part in (Text(", "), Code(name))][1:]
+            blocks.append(Para((doc.Emph((Msg(f"ui.{key}"),), strong=True), Text(" "), *names)))
+    summary: Line = (Msg("ui.derivation", (("steps", str(len(steps))),)),)
+    return [Details(summary, tuple(blocks), name=f"derivation-{label}")]
+
+
+def _routes(context: Context, theorem: Theorem, entry: Mapping[str, Any]) -> doc.Block:
+    rows: list[tuple[Line, ...]] = []
+    for route in SYMBOLIC:
+        verdict = entry[route]
+        rows.append(
+            (
+                _need(theorem, route),
+                (Badge(verdict_id(verdict["verdict"])),),
+                _symbolic(verdict),
+                _command(theorem, route),
+            )
+        )
+    check = entry["check"]
+    rows.append(
+        (_need(theorem, "check"), (Badge(verdict_id(check["verdict"])),), _check(check), _command(theorem, "check"))
+    )
+    mutants = entry["mutants"]
+    if mutants["total"]:
+        word = "survived" if mutants["survivors"] else "rejected"
+        names = f"; surviving: {', '.join(mutants['survivors'])}" if mutants["survivors"] else ""
+        told = text(f"{mutants['rejected']} of {mutants['total']} wrong laws rejected{names}")
+        rows.append((_need(theorem, "wrong_laws"), (Badge(word),), told, _command(theorem, "check")))
+    if entry["observed"]:
+        seen = entry["observed"]
+        word = verdict_id(seen["verdict"])
+        shown: Line = (Badge(word),) if f"verdict.{word}" in context.messages else text(seen["verdict"])
+        rows.append((_need(theorem, "observed"), shown, _observed(seen), _command(theorem, "observed")))
+    header = tuple((Msg(f"column.{name}"),) for name in ("route", "verdict", "evidence", "again"))
+    return Table(header, tuple(rows), "llll", name="routes", widths=(0.9, 1.1, 2.6, 2.0))
+
+
+def _need(theorem: Theorem, route: str) -> Line:
+    need = theorem.routes.get(route, "")
+    name: Line = (Msg(f"route.{route}"),)
+    return (*name, Text(" "), Msg("ui.required")) if need == "required" else name
+
+
+def _symbolic(verdict: Mapping[str, Any]) -> Line:
+    detail = verdict["detail"] if isinstance(verdict["detail"], dict) else {}
+    parts = [verdict["reason"]] if verdict["reason"] else []
+    if detail.get("rewritings"):
+        parts.append(f"{detail['rewritings']['proved']} of {detail['rewritings']['total']} rewritings proved")
+    for key, one, many in (("steps", "step", "steps"), ("primitives", "primitive rule", "primitive rules")):
+        if detail.get(key):
+            parts.append(f"{len(detail[key])} {one if len(detail[key]) == 1 else many}")
+    parts += [f"{key}: {plain(value)}" for key, value in sorted(detail.items()) if key not in _TOLD and plain(value)]
+    return rich("; ".join(parts)) if parts else text("–")
+
+
+_TOLD = {"statement_tex", "assumptions", "steps", "primitives", "definitions", "uses", "wrong_laws", "rewritings"}
+_TOLD |= {"naive", "statement", "axioms", "file"}
+
+
+def plain(value: Any) -> str:
+    """A short datum as words; nested data is left to evidence.json."""
+    if isinstance(value, bool | int | float | str):
+        return number(value) if not isinstance(value, str) else value if len(value) <= 160 else ""
+    if isinstance(value, list) and all(isinstance(item, int | float | str) for item in value) and len(value) <= 12:
+        return ", ".join(plain(item) for item in value)
+    if (
+        isinstance(value, dict)
+        and all(isinstance(item, int | float | str) for item in value.values())
+        and len(value) <= 12
+    ):
+        return ", ".join(f"{key} = {plain(item)}" for key, item in value.items())
+    return ""
+
+
+def _check(check: Mapping[str, Any]) -> Line:
+    parts = [check["reason"]] if check["reason"] else []
+    if check["examples"]:
+        parts.append(f"{number(check['examples'])} examples, {number(check['vacuous'])} vacuous")
+    if check["worst_error"] is not None:
+        parts.append(f"worst error {number(check['worst_error'], 2)} at tolerance {number(check['tolerance'], 2)}")
+    if check["oracles"]:
+        parts.append("against " + ", ".join(check["oracles"]))
+    return rich("; ".join(parts)) if parts else text("–")
+
+
+def _observed(seen: Mapping[str, Any]) -> Line:
+    told = [
+        f"{key.replace('_', ' ')} {plain(value)}"
+        for key, value in seen.items()
+        if key not in ("verdict", "record") and plain(value)
+    ]
+    record = (Code(seen["record"]),) if seen.get("record") else ()
+    return (*rich("; ".join(told)), *((Text("; "), *record) if told and record else record)) or text("–")
+
+
+def _command(theorem: Theorem, route: str) -> Line:
+    if route == "proof":
+        return (Code(f"python -m derivations {theorem.label}"),)
+    return (Code(HOW[route]),)
+
+
+def _wrong(entry: Mapping[str, Any]) -> list[doc.Block]:
+    laws = (entry["proof"]["detail"] or {}).get("wrong_laws") or []
+    if not laws:
+        return []
+    rows = []
+    for law in laws:
+        example = plain(law.get("counterexample", ""))
+        why: Line = rich(law.get("why", ""))
+        rows.append(
+            (
+                (Code(law["id"]),),
+                text(law.get("kind", "")),
+                (*why, Text(f" Counterexample: {example}")) if example else why,
+                (Badge("rejected" if law["verdict"] == "refuted" else verdict_id(law["verdict"])),),
+            )
+        )
+    header = tuple((Msg(f"column.{name}"),) for name in ("wrong_law", "kind", "why", "verdict"))
+    table = Table(header, tuple(rows), "llll", name="wrong-laws", widths=(1.3, 1.3, 3, 1))
+    return [Details((Msg("ui.wrong", (("total", str(len(laws))),)),), (table,))]
+
+
+def _formal(verdict: Mapping[str, Any]) -> list[doc.Block]:
+    detail = verdict["detail"] if isinstance(verdict["detail"], dict) else {}
+    statement = detail.get("statement")
+    if not statement:
+        return []
+    blocks: list[doc.Block] = [Listing(str(statement), "coq", text(detail.get("file", "")))]
+    if "axioms" in detail:
+        axioms = detail["axioms"] or ["none"]
+        names = [part for name in axioms for part in (Text(", "), Code(str(name)))][1:]
+        blocks.append(Para((doc.Emph((Msg("ui.axioms"),), strong=True), Text(" "), *names)))
+    return [Details((Msg("ui.formal"),), tuple(blocks))]
+
+
+def _code(theorem: Theorem) -> list[doc.Block]:
+    listings: list[doc.Block] = []
+    for item in shipped(theorem):
+        listings.append(Listing(item.source, "python", (Code(item.name),)) if item.source else Para((Code(item.name),)))
+    return [Details((Msg("ui.source"),), tuple(listings), page_only=True)] if listings else []
+
+
+def _links(context: Context, theorem: Theorem) -> doc.Block:
+    def names(labels: tuple[str, ...]) -> Line:
+        return tuple(part for label in labels for part in (Text(", "), Ref(label)))[1:]
+
+    parts: list[doc.Inline] = []
+    for id, labels in (("ui.uses", tuple(theorem.uses)), ("ui.used_by", context.used_by[theorem.label])):
+        if labels:
+            parts += [Msg(id), Text(" "), *names(labels), Text(". ")]
+    missing = context.missing(theorem.label)
+    if missing:
+        parts += [Msg("ui.missing"), Text(f" {'; '.join(missing)}. ")]
+    parts += [Msg("ui.from"), Text(f" {theorem.source}.")]
+    return Para(tuple(parts), kind="links")

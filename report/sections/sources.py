@@ -1,0 +1,54 @@
+"""Bibliography, versions, licences of what is embedded."""
+
+from __future__ import annotations
+
+from report.context import Context
+from report.document import Code, Emph, Items, Link, Msg, Para, Section, Table, Text, prose, text
+
+AUTHORS = "N. Agarwal, S. R. Dalal, V. Misra"
+PAPERS = (
+    ("P1", "The Bayesian Geometry of Transformer Attention", "2512.22471"),
+    ("P2", "Gradient Dynamics of Attention: How Cross-Entropy Sculpts Bayesian Manifolds", "2512.22473"),
+    ("P3", "Paper III, on production models", "2512.23752"),
+)
+
+
+def build(context: Context) -> list[Section]:
+    items = []
+    for key, title, number in PAPERS:
+        link = Link(f"https://arxiv.org/abs/{number}", f"arXiv {number}")
+        items.append(
+            (
+                Para(
+                    (
+                        Emph((Text(f"[{key}]"),), strong=True),
+                        Text(f" {AUTHORS}. "),
+                        Emph((Text(title),)),
+                        Text(". "),
+                        link,
+                    )
+                ),
+            )
+        )
+    bibliography = Section(
+        "bibliography",
+        (Msg("heading.bibliography"),),
+        (
+            Items(tuple(items)),
+            Para(
+                prose(
+                    """Sections of the papers are not cited by number: the numbers change from version to version.
+                    *Ours* marks what the papers do not state: standard calculus, or a condition that they leave
+                    out."""
+                )
+            ),
+        ),
+    )
+    rows = tuple(((Code(name),), text(version)) for name, version in context.evidence["versions"].items())
+    header = tuple((Msg(f"column.{name}"),) for name in ("package", "version"))
+    versions = Section(
+        "versions",
+        (Msg("heading.versions"),),
+        (Table(header, rows, "ll", name="versions", widths=(1, 2)),) if rows else (Para((Msg("verdict.not-run"),)),),
+    )
+    return [bibliography, versions]

@@ -1,0 +1,136 @@
+"""``python -m report``: exit statuses, refusals in one sentence, the README's status table."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from report import readme
+from report.__main__ import main
+from tests import _report_sample as sample
+
+LABEL = "attention.routing-law"
+
+
+def call(folder, *arguments):
+    return main(["--fragments", str(folder / "evidence"), "--output", str(folder / "out"), *arguments])
+
+
+def test_everything_is_written(tmp_path, capsys):
+    sample.write(tmp_path / "evidence")
+    assert call(tmp_path) == 0
+    out = tmp_path / "out"
+    assert {"index.html", "bayesgrad.tex", "evidence.json"} <= {path.name for path in out.iterdir()}
+    evidence = json.loads((out / "evidence.json").read_text(encoding="utf-8"))
+    assert evidence["results"][LABEL]["fully_proved"]
+    first = {name: (out / name).read_bytes() for name in ("index.html", "bayesgrad.tex", "evidence.json")}
+    assert call(tmp_path, "--quiet") == 0
+    assert first == {name: (out / name).read_bytes() for name in first}
+    assert main(["--evidence", str(out / "evidence.json"), "--output", str(tmp_path / "again"), "--quiet"]) == 0
+    assert (tmp_path / "again" / "index.html").read_bytes() == first["index.html"]
+    assert not list(out.glob("*.part"))
+    assert "index.html" in capsys.readouterr().out
+
+
+def test_a_failure_is_rendered_and_is_status_1(tmp_path, capsys):
+    sample.write(tmp_path / "evidence", lambda found: found["proof"]["results"][LABEL].update(verdict="refuted"))
+    assert call(tmp_path) == 1
+    assert f"FAILED {LABEL}: proof refuted" in capsys.readouterr().err
+    assert 'class="note bad"' in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+
+
+def test_nothing_has_run_yet(tmp_path, capsys):
+    assert call(tmp_path) == 0
+    evidence = json.loads((tmp_path / "out" / "evidence.json").read_text(encoding="utf-8"))
+    assert {result["proof"]["verdict"] for result in evidence["results"].values()} == {"not run"}
+    assert not any(result["fully_proved"] for result in evidence["results"].values())
+    assert "not run" in capsys.readouterr().out
+    assert call(tmp_path, "--require", "proof") == 1
+    assert "FAILED proof is required" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["{", '{"schema": 0}', '{"schema": 2, "route": "proof", "results": {}}', "null"])
+def test_damaged_evidence_is_refused(tmp_path, capsys, text):
+    sample.write(tmp_path / "evidence")
+    (tmp_path / "evidence" / "proof.json").write_text(text, encoding="utf-8")
+    assert call(tmp_path) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("python -m report: ")
+    assert said.count("\n") == 1
+    assert not (tmp_path / "out" / "index.html").exists()
+
+
+def test_evidence_that_the_schema_refuses(tmp_path, capsys):
+    sample.write(tmp_path / "evidence", lambda found: found["proof"]["results"][LABEL].update(verdict="maybe"))
+    assert call(tmp_path) == 2
+    assert "'maybe' is not one of" in capsys.readouterr().err
+    old = tmp_path / "old.json"
+    old.write_text('{"schema": 0}', encoding="utf-8")
+    assert main(["--evidence", str(old)]) == 2
+    assert "schema 0, expected 1" in capsys.readouterr().err
+
+
+def test_a_damaged_record_is_refused(tmp_path, capsys):
+    record = tmp_path / "record.json"
+    record.write_text('{"experiment": "x"}', encoding="utf-8")
+    sample.write(tmp_path / "evidence", lambda found: found["observed"]["claims"][0].update(record=str(record)))
+    assert call(tmp_path) == 2
+    assert "no record of an experiment" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [(["--only", "attention.routing"], "attention.routing-law"), (["--require", "magic"], "expected one of proof")],
+)
+def test_unknown_arguments(tmp_path, capsys, arguments, named):
+    sample.write(tmp_path / "evidence")
+    assert call(tmp_path, *arguments) == 2
+    assert named in capsys.readouterr().err
+
+
+def test_only_one_result(tmp_path):
+    sample.write(tmp_path / "evidence")
+    assert call(tmp_path, "--only", LABEL) == 0
+    assert (tmp_path / "out" / f"{LABEL}.html").exists()
+    assert not (tmp_path / "out" / "index.html").exists()
+
+
+@pytest.fixture
+def own_readme(tmp_path, monkeypatch):
+    path = tmp_path / "README.md"
+    path.write_text(f"before\n{readme.BEGIN}\n{readme.END}\nafter\n", encoding="utf-8")
+    for function in (readme.write, readme.differences):
+        monkeypatch.setattr(function, "__defaults__", (path,))
+    return path
+
+
+def test_the_status_table(tmp_path, own_readme, capsys):
+    sample.write(tmp_path / "evidence")
+    assert call(tmp_path, "--readme", "--check") == 1  # empty
+    assert call(tmp_path, "--readme") == 0
+    text = own_readme.read_text(encoding="utf-8")
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert f"| `{LABEL}` | **yes** | ✓ | ✓ | ✓ | – | ✓ | 4/4 |" in text
+    assert call(tmp_path, "--readme", "--check") == 0
+    assert call(tmp_path, "--readme") == 0
+    assert own_readme.read_text(encoding="utf-8") == text
+    sample.write(tmp_path / "evidence", lambda found: found["proof"]["results"][LABEL].update(verdict="undecided"))
+    capsys.readouterr()
+    assert call(tmp_path, "--readme", "--check") == 1
+    assert f"`{LABEL}`, proof: README.md says ✓, the evidence says ?" in capsys.readouterr().err
+    own_readme.write_text("no markers", encoding="utf-8")
+    assert call(tmp_path, "--readme") == 2
+
+
+def test_a_route_that_did_not_run_here_is_not_compared(tmp_path, own_readme, capsys):
+    sample.write(tmp_path / "evidence")
+    assert call(tmp_path, "--readme") == 0
+    (tmp_path / "evidence" / "exact.json").unlink()
+    assert call(tmp_path, "--readme", "--check") == 0
+    assert "compared: proof, code, formal, check" in capsys.readouterr().out
+    for path in (tmp_path / "evidence").iterdir():
+        path.unlink()
+    assert call(tmp_path, "--readme", "--check") == 1
+    assert "nothing to compare with" in capsys.readouterr().err
