@@ -34,8 +34,10 @@ def path_of(folder: Path, step: int) -> Path:
     return folder / f"step-{step:07d}.pt"
 
 
-def save(folder: Path, checkpoint: Checkpoint, *, config_hash: str, seed: int, fingerprint: str) -> Path:
-    """Write a checkpoint and drop all but the newest two."""
+def save(
+    folder: Path, checkpoint: Checkpoint, *, config_hash: str, seed: int, fingerprint: str, keep: int = KEEP
+) -> Path:
+    """Write a checkpoint and drop all but the newest ``keep`` (0: keep all)."""
     data = {
         "format": FORMAT,
         "config_hash": config_hash,
@@ -48,7 +50,7 @@ def save(folder: Path, checkpoint: Checkpoint, *, config_hash: str, seed: int, f
     }
     path = path_of(folder, checkpoint.step)
     write_whole(path, lambda out: torch.save(data, out))
-    for old in sorted(folder.glob("step-*.pt"))[:-KEEP]:
+    for old in sorted(folder.glob("step-*.pt"))[:-keep] if keep else ():
         old.unlink(missing_ok=True)
     return path
 

@@ -9,7 +9,9 @@ hand, saves, says how to go on, and exits with 130.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,6 +60,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = top.parse_args(argv)
     except SystemExit as stop:
         return int(stop.code or 0)
+    for each in (signal.SIGINT, signal.SIGTERM):
+        # also where the shell that started us in the background had it ignored
+        with contextlib.suppress(ValueError):  # not the main thread: leave it to whoever is
+            signal.signal(each, signal.default_int_handler)
     try:
         if options.list:
             return list_experiments()

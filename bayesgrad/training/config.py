@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
+from bayesgrad.tasks.bijection import PROTOCOLS
+from bayesgrad.tasks.bijection import check as check_bijection
 from bayesgrad.tasks.sticky_markov import ROWS
 
 Gradients = Literal["autograd", "kernel", "closed", "fused"]
@@ -67,6 +69,35 @@ class StickyMarkov:
 
 
 @dataclass(frozen=True)
+class Bijection:
+    """A fresh permutation of ``values`` for each sequence, ``keys`` of them asked; fresh batches at every step."""
+
+    kind: Literal["bijection"] = "bijection"
+    values: int = 8
+    keys: int = 8
+    protocol: str = "without"
+    batch: int = 128
+    held_out: int = 1024
+
+    def __post_init__(self) -> None:
+        _at_least(1, values=self.values, keys=self.keys, batch=self.batch, held_out=self.held_out)
+        _one_of(PROTOCOLS, protocol=self.protocol)
+        check_bijection(self.values, self.keys, self.protocol)  # type: ignore[arg-type]
+
+    @property
+    def vocabulary(self) -> int:
+        return 2 * self.values
+
+    @property
+    def context(self) -> int:
+        return 2 * self.keys - 1
+
+    @property
+    def classes(self) -> int:
+        return self.values
+
+
+@dataclass(frozen=True)
 class OneHead:
     """q = x W_Q, k = x W_K, v = x W_V, z = softmax(q k^T / sqrt(d_k)) v W_O, causal with self; no bias, no residual."""
 
@@ -78,6 +109,32 @@ class OneHead:
     def __post_init__(self) -> None:
         _at_least(1, d_k=self.d_k, d_v=self.d_v)
         _positive(initial=self.initial)
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """A pre-norm transformer on tokens; ``mlp`` is the hidden width in units of ``width`` (0: no MLP)."""
+
+    kind: Literal["transformer"] = "transformer"
+    layers: int = 2
+    width: int = 64
+    heads: int = 4
+    mlp: int = 4
+    residual: bool = True
+    norm: bool = True
+    positions: str = "learned"
+
+    def __post_init__(self) -> None:
+        _at_least(1, layers=self.layers, width=self.width, heads=self.heads)
+        _at_least(0, mlp=self.mlp)
+        _one_of((True, False), residual=self.residual, norm=self.norm)
+        _one_of(("none", "learned", "rotary"), positions=self.positions)
+        if self.width % self.heads:
+            raise ValueError(f"heads: got {self.heads}, expected a divisor of width = {self.width}")
+        if self.positions == "rotary" and self.width // self.heads % 2:
+            raise ValueError(
+                f"width / heads: got {self.width // self.heads}, expected an even number for rotary positions"
+            )
 
 
 @dataclass(frozen=True)
@@ -150,8 +207,8 @@ class Alternating:
 
 
 KINDS: dict[str, dict[str, type]] = {
-    "task": {"sticky-markov": StickyMarkov},
-    "model": {"one-head": OneHead},
+    "task": {"sticky-markov": StickyMarkov, "bijection": Bijection},
+    "model": {"one-head": OneHead, "transformer": Transformer},
     "update": {"sgd": SGD, "adamw": AdamW, "natural": Natural, "alternating": Alternating},
 }
 
@@ -178,6 +235,16 @@ class Config:
         _at_least(1, evaluate_every=self.evaluate_every, checkpoint_every=self.checkpoint_every)
         _one_of(GRADIENTS, gradients=self.gradients)
         _one_of(("float32", "float64"), dtype=self.dtype)
+        fits = {"sticky-markov": "one-head", "bijection": "transformer"}[self.task.kind]
+        if self.model.kind != fits:
+            raise ValueError(f"model.kind: got {self.model.kind!r}, expected {fits!r} for the task {self.task.kind!r}")
+        if fits == "transformer":
+            _one_of(("sgd", "adamw"), **{"update.kind": self.update.kind})
+            _one_of(("autograd",), gradients=self.gradients)
+            if self.laws:
+                raise ValueError(
+                    f"laws: got {self.laws}, expected 0: the observed laws are those of the one-head model"
+                )
 
     def as_json(self) -> dict[str, Any]:
         """Plain data, as in config.json."""

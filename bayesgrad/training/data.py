@@ -97,8 +97,3 @@ class StickyMarkovData:
         out: dict[str, Any] = {name: average(rows) for name, rows in floors.items()}
         out["best constant entropy"] = {"entropy_mae_bits": constant}
         return {"entropy_rate_nats": sm.entropy_rate(self.problem.P), "floors": out}
-
-
-def make_data(task: Any, seed: int, dtype: torch.dtype) -> Any:
-    """The data of ``task`` for ``seed``."""
-    return {StickyMarkov: StickyMarkovData}[type(task)](task, seed, dtype)

@@ -17,7 +17,7 @@ from bayesgrad.training.model import Parameters
 def normalised_entropy(a: Tensor) -> float:
     """Mean over rows of H(a_i) / log(number of visible keys); rows that see one key say nothing and are left out."""
     entropy = -torch.special.xlogy(a, a).sum(-1)[..., 1:]
-    visible = torch.arange(2, a.shape[-2] + 1, dtype=a.dtype, device=a.device)
+    visible = torch.arange(2, a.shape[-2] + 1, dtype=a.dtype)
     return float((entropy / visible.log()).mean())
 
 

@@ -22,18 +22,28 @@ from bayesgrad.training.model import Parameters
 LossAndGradients = Callable[[Parameters, Batch], tuple[Tensor, Parameters]]
 
 
-def _differentiate(forward: Callable[[Parameters, Tensor], Tensor]) -> LossAndGradients:
+def differentiate(loss_of: Callable[[Parameters, Batch], Tensor]) -> LossAndGradients:
+    """Loss and gradients by autograd of any loss that is a function of (parameters, batch)."""
+
     def loss_and_gradients(parameters: Parameters, batch: Batch) -> tuple[Tensor, Parameters]:
         leaves = {name: value.detach().requires_grad_() for name, value in parameters.items()}
-        loss = F.cross_entropy(forward(leaves, batch.x), batch.targets)
+        loss = loss_of(leaves, batch)
         gradients = torch.autograd.grad(loss, list(leaves.values()))
         return loss.detach(), dict(zip(leaves, gradients, strict=True))
 
     return loss_and_gradients
 
 
-autograd = _differentiate(model.logits)
-kernel = _differentiate(model.kernel_logits)
+def _explicit(parameters: Parameters, batch: Batch) -> Tensor:
+    return F.cross_entropy(model.logits(parameters, batch.x), batch.targets)
+
+
+def _fused_kernel(parameters: Parameters, batch: Batch) -> Tensor:
+    return F.cross_entropy(model.kernel_logits(parameters, batch.x), batch.targets)
+
+
+autograd = differentiate(_explicit)
+kernel = differentiate(_fused_kernel)
 
 
 def closed(parameters: Parameters, batch: Batch) -> tuple[Tensor, Parameters]:

@@ -8,18 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from bayesgrad.training import checkpoints, evaluation, model
+from bayesgrad.training import checkpoints, stability
 from bayesgrad.training.checkpoints import Checkpoint
 from bayesgrad.training.config import Config
-from bayesgrad.training.data import make_data
 from bayesgrad.training.files import Metrics
-from bayesgrad.training.gradients import way
-from bayesgrad.training.laws import observe_laws
+from bayesgrad.training.subject import make_subject
 from bayesgrad.training.updates import Oracle, make_update
-
-HEAT_MAP = 24
 
 
 def train(
@@ -37,65 +31,59 @@ def train(
     Raises RunError when the folder cannot be written or holds another run's checkpoint.
     """
     started = time.perf_counter()
-    dtype = getattr(torch, config.dtype)
-    data = make_data(config.task, seed, dtype)
+    subject = make_subject(config, seed)
     rule = make_update(config.update, config.steps)
-    loss_and_gradients = way(config.gradients)
     identity: Any = {"config_hash": config.hash, "seed": seed, "fingerprint": fingerprint}
+    snapshots = snapshot_steps(config)
 
     now = checkpoints.newest(folder / "checkpoints", **identity)
     if now is None:
-        parameters = model.initial_parameters(config, seed)
+        parameters = subject.initial()
         now = Checkpoint(0, parameters, rule.start(parameters), 0)
     metrics = Metrics(folder / "metrics.jsonl", before=now.step)
 
-    def save(at: Checkpoint) -> None:
-        checkpoints.save(folder / "checkpoints", at, **identity)
-
-    good, loss, state = now, math.nan, "finished"
+    good, state = now, "finished"
     while True:
         if stopping():
-            save(now)
+            checkpoints.save(folder / "checkpoints", now, **identity)
             state = "interrupted"
             break
+        if now.step in snapshots:
+            checkpoints.save(
+                folder / "snapshots", Checkpoint(now.step, now.parameters, {}, now.passes), **identity, keep=0
+            )
 
-        oracle = Oracle(loss_and_gradients, data.batch(now.step))
+        oracle = Oracle(subject.loss_and_gradients, subject.batch(now.step))
         after = rule(now.parameters, oracle, now.state)
         loss = float(after.loss)
         if not math.isfinite(loss):
             for path in (folder / "checkpoints").glob("step-*.pt"):
                 path.unlink()  # what was saved after the last good step is of no use
-            save(good)
+            checkpoints.save(folder / "checkpoints", good, **identity)
             state = "diverged"
             break
         good = now
 
         row: dict[str, Any] = {"step": now.step, "loss": loss, "passes": now.passes}
         if now.step % config.evaluate_every == 0 or now.step == config.steps:
-            row |= evaluation.evaluate(now.parameters, data.held_out(), data.train.x)
+            row |= subject.evaluate(now.parameters)
             if config.laws:
-                row["laws"] = observe_laws(now.parameters, after.parameters, data.train, config.laws)
+                row["laws"] = subject.laws(now.parameters, after.parameters)
         metrics.append(**row)
 
         if now.step == config.steps:
-            save(now)
+            checkpoints.save(folder / "checkpoints", now, **identity)
             break
         now = Checkpoint(now.step + 1, after.parameters, after.state, now.passes + oracle.passes)
         if now.step % config.checkpoint_every == 0:
-            save(now)
+            checkpoints.save(folder / "checkpoints", now, **identity)
     metrics.close()
 
     result: dict[str, Any] = {"state": state, "step": good.step if state == "diverged" else now.step}
     if state == "finished":
-        x, targets = data.train.x, data.train.targets
-        start = model.initial_parameters(config, seed)
-        result["values"] = evaluation.value_geometry(now.parameters, torch.tensor(data.problem.mu, dtype=dtype))
-        result["heat_map"] = {
-            "start": evaluation.advantage_map(start, x, targets, HEAT_MAP),
-            "end": evaluation.advantage_map(now.parameters, x, targets, HEAT_MAP),
-        }
-        result["facts"] = data.facts()
-        result["parameters"] = sum(value.numel() for value in now.parameters.values())
+        result |= subject.final(now.parameters)
+        if snapshots:
+            result["stability"] = stability.measure(subject, folder / "snapshots", sorted(snapshots), identity)
     if state == "diverged":
         result["message"] = (
             f"the loss is not finite after step {good.step}: lower the learning rate; "
@@ -103,3 +91,10 @@ def train(
         )
     result["seconds"] = time.perf_counter() - started
     return result
+
+
+def snapshot_steps(config: Config) -> set[int]:
+    """The steps at which parameters are kept: evenly spaced, the first and the last among them."""
+    if not config.snapshots:
+        return set()
+    return {round(index * config.steps / max(config.snapshots - 1, 1)) for index in range(config.snapshots)}

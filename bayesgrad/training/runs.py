@@ -164,5 +164,6 @@ def _claim(folder: Path, config: Config, seed: int, fingerprint: str, label: str
         if there.get("fingerprint") != fingerprint:
             for name in ("metrics.jsonl", "result.json", "environment.json"):
                 (folder / name).unlink(missing_ok=True)
-            shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+            for name in ("checkpoints", "snapshots"):
+                shutil.rmtree(folder / name, ignore_errors=True)
     write_json(path, mine)
