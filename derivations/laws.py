@@ -106,8 +106,21 @@ def law(label: str) -> Law:
     verdicts = []
     for part in parts:
         _OWNER[id(part.claim)] = label
-        verdicts.append(kernel.check(part.claim, part.proof))
+        verdicts.append(_checked(part.claim, part.proof))
     return Law(label, parts, tuple(verdicts), time.perf_counter() - began)
+
+
+_CHECKED: dict[
+    tuple[int, int], tuple[Equation, Chain, Verdict]
+] = {}  # the objects keep their ids from being used again
+
+
+def _checked(claim: Equation, proof: Chain) -> Verdict:
+    """The kernel's verdict, asked for once a claim and proof."""
+    at = id(claim), id(proof)
+    if at not in _CHECKED:
+        _CHECKED[at] = claim, proof, kernel.check(claim, proof)
+    return _CHECKED[at][2]
 
 
 def equation(label: str, part: str = "") -> Equation:
@@ -124,7 +137,7 @@ def equation(label: str, part: str = "") -> Equation:
 def instance_of(label: str, claim: Equation, proof: Chain) -> Equation:
     """Prove one more case of a lemma that is stated for any set, by the same proof; it counts as a use of the lemma."""
     _OWNER[id(claim)] = label
-    verdict = kernel.check(claim, proof)
+    verdict = _checked(claim, proof)
     if verdict.word != "proved":
         raise ProofError(f"{label}: this case is not proved ({verdict.reason})")
     return claim

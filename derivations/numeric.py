@@ -71,6 +71,8 @@ class Instance:
         self.values: dict[tuple[Tensor, tuple[int, ...]], Number] = {}
         self.lookups: dict[tuple[Lookup, tuple[int, ...]], int] = {}
         self._cache: dict[tuple[Tensor, tuple[int, ...]], Number] = {}
+        self._slopes: dict[tuple[Any, ...], Number] = {}
+        self._mentions: dict[tuple[Tensor, Tensor], bool] = {}
 
     def size(self, size: Size) -> int:
         if size not in self.sizes:
@@ -156,21 +158,16 @@ class Instance:
             case Num() | Count() | Delta():
                 return ZERO
             case Entry(tensor, indices):
-                at = tuple(self.index(i, env) for i in indices)
-                if (tensor, at) == wrt:
-                    return ONE
-                if tensor.through is not None:
-                    g, u = tensor.through
-                    return self._chain(g, u, wrt)
-                body = self.body(tensor)
-                return ZERO if body is None or tensor is wrt[0] else self.slope(*self._open(tensor, body, at), wrt)
+                return self._entry_slope(tensor, tuple(self.index(i, env) for i in indices), wrt)
             case Add(terms):
                 return sum((d(t) for t in terms), ZERO)
             case Mul(factors):
-                return sum(
-                    (d(f) * self.value(Mul((*factors[:n], *factors[n + 1 :])), env) for n, f in enumerate(factors)),
-                    ZERO,
-                )
+                out = ZERO
+                for n, factor in enumerate(factors):
+                    one = d(factor)
+                    if one != 0:
+                        out = out + one * self.value(Mul((*factors[:n], *factors[n + 1 :])), env)
+                return out
             case Pow(base, exponent):
                 return self.value(base, env) ** (exponent - 1) * d(base) * exponent
             case Sum(index, body):
@@ -184,6 +181,24 @@ class Instance:
                 return d(arg) / self.value(arg, env)
         raise NotEvaluated(f"no derivative for {type(term).__name__}")
 
+    def _entry_slope(self, tensor: Tensor, at: tuple[int, ...], wrt: tuple[Tensor, tuple[int, ...]]) -> Number:
+        if tensor is wrt[0]:
+            return ONE if at == wrt[1] else ZERO
+        pair = tensor, wrt[0]
+        if pair not in self._mentions:
+            slots = tuple(Index("r", size) for size in tensor.sizes)
+            self._mentions[pair] = wrt[0] in tensors_of(tensor(*slots))
+        body = self.body(tensor)
+        if not self._mentions[pair] or (body is None and tensor.through is None):
+            return ZERO
+        key = tensor, at, wrt
+        if key not in self._slopes:
+            if tensor.through is not None:
+                self._slopes[key] = self._chain(*tensor.through, wrt)
+            elif body is not None:
+                self._slopes[key] = self.slope(*self._open(tensor, body, at), wrt)
+        return self._slopes[key]
+
     def _chain(self, g: Tensor, u: Tensor, wrt: tuple[Tensor, tuple[int, ...]]) -> Number:
         slots = tuple(Index("r", size) for size in g.sizes)
         out = ZERO
@@ -191,7 +206,9 @@ class Instance:
         for slot in slots:
             todo = [{**env, slot: n} for env in todo for n in range(self.size(slot.size))]
         for env in todo:
-            out = out + self.value(u(*slots), env) * self.slope(g(*slots), env, wrt)
+            one = self.slope(g(*slots), env, wrt)
+            if one != 0:
+                out = out + self.value(u(*slots), env) * one
         return out
 
     def exp(self, arg: Term, env: Env) -> Number:
@@ -226,6 +243,7 @@ class Formal(Instance):
         super().__init__(*args, **kwargs)
         self._primes: dict[tuple[Any, ...], int] = {}
         self._logs: dict[int, Number] = {}
+        self._written: dict[tuple[Tensor, tuple[int, ...]], Symbolic] = {}
         self._next = flint.fmpz(10007 + 2 * self.random.randrange(5000))
 
     def exp(self, arg: Term, env: Env) -> Number:
@@ -288,7 +306,9 @@ class Formal(Instance):
                 if definition is None and tensor.kind != "indicator":
                     return {(("entry", tensor, at),): ONE}
                 if definition is not None:
-                    return self._symbolic(*self._open(tensor, definition, at))
+                    if (tensor, at) not in self._written:
+                        self._written[tensor, at] = self._symbolic(*self._open(tensor, definition, at))
+                    return self._written[tensor, at]
             case Fn("log", arg):
                 return {(("log", self.value(arg, env)),): ONE}
         value = self.value(term, env)

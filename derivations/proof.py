@@ -82,11 +82,11 @@ class Chain:
     def definition(self, after: Any, why: str, *tensors: Tensor) -> Chain:
         return self._add(Step(lift(after), "definition", why, tensors))
 
-    def differentiate(self, after: Any, why: str) -> Chain:
-        return self._add(Step(lift(after), "differentiate", why))
+    def differentiate(self, after: Any, why: str, *variables: Tensor) -> Chain:
+        return self._add(Step(lift(after), "differentiate", why, variables))
 
-    def through(self, after: Any, why: str, middle: Tensor) -> Chain:
-        return self._add(Step(lift(after), "through", why, (middle,)))
+    def through(self, after: Any, why: str, *middles: Tensor) -> Chain:
+        return self._add(Step(lift(after), "through", why, middles))
 
     def rewrite(self, after: Any, why: str, by: Equation, within: Callable[..., Any] | None = None) -> Chain:
         return self._add(Step(lift(after), "rewrite", why, (), by, within))
@@ -196,9 +196,9 @@ class _Run:
                 self.defined.update(t.name for t in step.tensors)
                 before, after = rules.unfold(before, step.tensors), rules.unfold(after, step.tensors)
             case "differentiate":
-                before = rules.carry_out(before, self.used)
+                before = rules.carry_out(before, step.tensors, self.used)
             case "through":
-                before = rules.through(before, step.tensors[0])
+                before = rules.through(before, step.tensors)
                 self.used.add("d-through")
             case "rewrite" if step.equation is not None:
                 before, after = self.rewritten(before, after, step.equation, step.context)

@@ -184,24 +184,30 @@ def _over(tensor: Tensor, body: Callable[..., Term]) -> Term:
     return out
 
 
-def carry_out(term: Term, used: set[str]) -> Term:
-    """Every formal derivative carried out as far as one pass goes."""
+def carry_out(term: Term, variables: tuple[Tensor, ...], used: set[str]) -> Term:
+    """The formal derivatives by entries of ``variables`` (by anything, if there are none) carried out, one pass."""
     if isinstance(term, Diff):
-        return derivative(carry_out(term.body, used), term.wrt, used)
-    return rebuild(term, lambda t: carry_out(t, used))
+        body = carry_out(term.body, variables, used)
+        return (
+            derivative(body, term.wrt, used) if not variables or term.wrt.tensor in variables else Diff(body, term.wrt)
+        )
+    return rebuild(term, lambda t: carry_out(t, variables, used))
 
 
-def through(term: Term, middle: Tensor) -> Term:
-    """Every derivative of a term that depends on its variable through ``middle`` alone, split there."""
+def through(term: Term, middles: tuple[Tensor, ...]) -> Term:
+    """Every derivative of a term that depends on its variable through ``middles`` alone, split there."""
+    if any(mentions(one, other) for one in middles for other in middles if one is not other):
+        raise ValueError("d-through: the tensors in the middle depend on one another")
 
     def visit(t: Term) -> Term:
         if not isinstance(t, Diff):
             return rebuild(t, visit)
-        if t.wrt.tensor is middle or (isinstance(t.body, Entry) and t.body.tensor is middle):
+        if t.wrt.tensor in middles or (isinstance(t.body, Entry) and t.body.tensor in middles):
             return t
-        if t.wrt.tensor in tensors_of(t.body, cut=middle):
-            raise ValueError(f"d-through: the term depends on {t.wrt.tensor.name} beside {middle.name}")
-        return _over(middle, lambda *r: Diff(t.body, middle(*r)) * Diff(middle(*r), t.wrt))
+        if t.wrt.tensor in tensors_of(t.body, cut=middles):
+            names = ", ".join(m.name for m in middles)
+            raise ValueError(f"d-through: the term depends on {t.wrt.tensor.name} beside {names}")
+        return Add(tuple(_over(m, lambda *r, m=m: Diff(t.body, m(*r)) * Diff(m(*r), t.wrt)) for m in middles))
 
     return visit(term)
 

@@ -331,14 +331,14 @@ def indices_of(term: Term) -> tuple[set[Index], set[Index]]:
     return free, bound
 
 
-def tensors_of(term: Term, cut: Tensor | None = None) -> set[Tensor]:
-    """Every tensor named in a term, inside definitions as well, but not inside the definition of ``cut``."""
+def tensors_of(term: Term, cut: tuple[Tensor, ...] = ()) -> set[Tensor]:
+    """Every tensor named in a term, inside definitions as well, but not inside those of ``cut``."""
     found: set[Tensor] = set()
 
     def visit(t: Term) -> None:
         if isinstance(t, Entry) and t.tensor not in found:
             found.add(t.tensor)
-            if t.tensor.body is not None and t.tensor is not cut:
+            if t.tensor.body is not None and t.tensor not in cut:
                 visit(t.tensor.unfold(t.indices))
             if t.tensor.through is not None:
                 for inner in t.tensor.through:
