@@ -139,13 +139,12 @@ Theorem dynamics_feedback : forall n m d eta a u v i j,
   let b' := compatibility d (u i) stepped in
   let dA := advantage m (a i) b' j - advantage m (a i) b j in
   b' j - b j = - eta * feedback n d a u i j /\
-  (Sum m (a i) = 1 ->
-   dA = eta * (feedback n d a u i j - mean m (a i) (feedback n d a u i)) /\
-   (0 < eta -> (0 < dA <-> mean m (a i) (feedback n d a u i) < feedback n d a u i j))).
+  dA = eta * (feedback n d a u i j - mean m (a i) (feedback n d a u i)) /\
+  (0 < eta -> (0 < dA <-> mean m (a i) (feedback n d a u i) < feedback n d a u i j)).
 Proof.
   intros n m d eta a u v i j stepped b b' dA. split.
   - unfold b', b, stepped. rewrite compatibility_step. ring.
-  - intros _. assert (dA = eta * (feedback n d a u i j - mean m (a i) (feedback n d a u i))) as E
+  - assert (dA = eta * (feedback n d a u i j - mean m (a i) (feedback n d a u i))) as E
       by apply advantage_step.
     split; [exact E|]. intro P. rewrite E. split; intro L.
     + apply (Rmult_lt_reg_l eta); [trivial|]. lra.

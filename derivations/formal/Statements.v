@@ -446,9 +446,8 @@ Definition dynamics_feedback : Prop :=
   let b' := compatibility d (u i) stepped in
   let dA := advantage m (a i) b' j - advantage m (a i) b j in
   b' j - b j = - eta * feedback n d a u i j /\
-  (Sum m (a i) = 1 ->
-   dA = eta * (feedback n d a u i j - mean m (a i) (feedback n d a u i)) /\
-   (0 < eta -> (0 < dA <-> mean m (a i) (feedback n d a u i) < feedback n d a u i j))).
+  dA = eta * (feedback n d a u i j - mean m (a i) (feedback n d a u i)) /\
+  (0 < eta -> (0 < dA <-> mean m (a i) (feedback n d a u i) < feedback n d a u i j)).
 
 (** one query, or mutually orthogonal u: dA_ij = eta |u_i|^2 (a_ij - sum_k a_ik^2) *)
 Definition dynamics_feedback_orthogonal : Prop :=

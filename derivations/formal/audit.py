@@ -1,0 +1,110 @@
+"""Which theorems are proved: Coq compares each with its committed statement and names the axioms it rests on.
+
+The statement was elaborated in ``Statements.v`` with the definitions alone, so no notation or redefinition of a proof
+file reaches it. A theorem counts exactly if Coq accepts ``Definition audit : <statement> := <theorem>.`` and
+``Print Assumptions`` names nothing outside :data:`AXIOMS`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from derivations.formal import coq
+from derivations.formal.statements import Statement
+
+# The classical real numbers of Coq's library, extensionality of functions, excluded middle. Nothing else.
+AXIOMS: Mapping[str, str] = {
+    "ClassicalDedekindReals.sig_forall_dec": "classical reals: a decidable property holds everywhere or fails somewhere",
+    "ClassicalDedekindReals.sig_not_dec": "classical reals: a negation is decidable",
+    "FunctionalExtensionality.functional_extensionality_dep": "functions that agree everywhere are equal",
+    "Classical_Prop.classic": "excluded middle",
+}
+
+_HEADINGS = ("Axioms:", "Closed under the global context", "Fetching opaque proofs", "[Loading ML file")
+_MARK = re.compile(r"^@@(\w+) (\S+)$", re.M)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What Coq said about one theorem: ``fault`` is "" exactly if it is proved as stated from listed axioms."""
+
+    name: str
+    axioms: tuple[str, ...]
+    fault: str
+
+
+def mark(word: str, name: str) -> str:
+    """A command that makes Coq print ``@@word name``, so that answers can be told apart."""
+    return f'Goal True. idtac "@@{word} {name}". Abort.\n'
+
+
+def between(answers: str, word: str, name: str) -> str:
+    """What Coq printed from one mark to the next; "" if the mark never came."""
+    start = re.search(rf"^@@{word} {re.escape(name)}$", answers, re.M)
+    if start is None:
+        return ""
+    stop = _MARK.search(answers, start.end())
+    return answers[start.end() : stop.start() if stop else len(answers)]
+
+
+def script(statements: Iterable[Statement], where: Mapping[str, tuple[str, int]]) -> str:
+    """The commands that compare every theorem with its statement and print what it assumes."""
+    wanted = [statement for statement in statements if statement.name in where]
+    files = sorted({where[statement.name][0].removesuffix(".v") for statement in wanted})
+    lines = [f"Require {coq.LIBRARY}.{file}.\n" for file in ["Statements", *files]]
+    lines.append("Set Printing Width 1000000.\n")
+    for statement in wanted:
+        name, file = statement.name, where[statement.name][0].removesuffix(".v")
+        expected, proved = f"{coq.LIBRARY}.Statements.Expected.{name}", f"{coq.LIBRARY}.{file}.{name}"
+        lines += [
+            mark("compare", name),
+            f"Definition audit_{name} : {expected} := {proved}.\n",
+            mark("axioms", name),
+            f"Print Assumptions audit_{name}.\n",
+        ]
+    return "".join([*lines, mark("end", "all")])
+
+
+def axioms(answer: str) -> tuple[str, ...]:
+    """The names that ``Print Assumptions`` lists; an unknown line counts as one, so that nothing slips through."""
+    names = []
+    for line in answer.splitlines():
+        if not line.strip() or line.startswith((" ", "\t", *_HEADINGS)):
+            continue
+        if line in ("1 goal", "1 subgoal") or line.startswith("@@"):
+            continue
+        names.append(line.split(" : ")[0].strip())
+    return tuple(sorted(set(names)))
+
+
+def judge(statement: Statement, answers: str) -> Finding:
+    """One theorem's finding from Coq's answers to :func:`script`."""
+    name = statement.name
+    compared, assumed = between(answers, "compare", name), between(answers, "axioms", name)
+    if not re.search(rf"^audit_{name} is defined$", compared, re.M):
+        said = compared[compared.find("Error:") :].strip() if "Error:" in compared else "Coq gave no answer"
+        return Finding(name, (), f"it is not the committed statement: {' '.join(said.split())[:600]}")
+    if "Axioms:" not in assumed and "Closed under the global context" not in assumed:
+        return Finding(name, (), f"its axioms are unknown: {' '.join(assumed.split())[:600]}")
+    # Goal's own echo stands between the last answer and the next mark.
+    found = axioms(assumed.split("\n1 goal")[0])
+    strange = [axiom for axiom in found if axiom not in AXIOMS]
+    return Finding(name, found, f"it rests on {', '.join(strange)}" if strange else "")
+
+
+def audit(
+    folder: Path, statements: Iterable[Statement], where: Mapping[str, tuple[str, int]], coqtop: str = "coqtop"
+) -> dict[str, Finding]:
+    """Findings for all statements. ``where`` holds the theorems of files that compiled."""
+    statements = tuple(statements)
+    answers = coq.evaluate(folder, script(statements, where), coqtop)
+    found = {}
+    for statement in statements:
+        if statement.name in where:
+            found[statement.name] = judge(statement, answers)
+        else:
+            found[statement.name] = Finding(statement.name, (), "no file that compiles proves a theorem of this name")
+    return found
