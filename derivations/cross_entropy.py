@@ -8,12 +8,14 @@ Hard labels, class weights and label smoothing are choices of t, not other losse
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from derivations.laws import Part, instance_of, proves
-from derivations.notation import C, n, p, z
+from derivations.notation import C, n
+from derivations.notation import p as P
 from derivations.proof import Chain, Equation
-from derivations.softmax import READ_OUT
-from derivations.terms import Count, Diff, Index, Lookup, Tensor, Term, delta, inv, log, total
+from derivations.softmax import READ_OUT, Softmax
+from derivations.terms import Count, Diff, Index, Lookup, Tensor, Term, delta, inv, log, tensors_of, total
 
 i, d = Index("i", n), Index("c", C)
 y = Lookup("y", (n,), C)
@@ -28,18 +30,20 @@ class Loss:
     """The cross-entropy of one kind of target."""
 
     target: Tensor
+    read_out: Softmax = READ_OUT
 
-    @property
+    @cached_property
     def value(self) -> Tensor:
-        t = self.target
+        t, p = self.target, self.read_out.weights
         return Tensor("L", body=lambda: total(lambda i, c: t(i, c) * -log(p(i, c)), over=(n, C)))
 
     def gradient(self) -> tuple[Equation, Chain]:
         """dL/dz_ic = tau_i p_ic - t_ic, through the probabilities."""
         t, loss = self.target, self.value
+        p, z = self.read_out.weights, self.read_out.scores
         tau = Tensor("tau", (n,), body=lambda i: total(lambda c: t(i, c), over=C), tex=r"\tau")
         claim = Equation(Diff(loss(), z(i, d)), tau(i) * p(i, d) - t(i, d), sample={z: None})
-        jacobian = instance_of("softmax.jacobian", *READ_OUT.jacobian())
+        jacobian = instance_of("softmax.jacobian", *self.read_out.jacobian())
         written = total(lambda i, c: t(i, c) * -log(p(i, c)), over=(n, C))
 
         def onto(slope: Term, r: Index, f: Index) -> Term:
@@ -84,7 +88,7 @@ class Loss:
         """The same gradient with the total target worked out."""
         general = instance_of("loss.logit-gradient", *self.gradient())
         claim = Equation(general.lhs, residual, sample=general.sample)
-        tau = next(t for t in _tensors(general.rhs) if t.name == "tau")
+        tau = tau_of(general)
         proof = (
             Chain(claim.lhs)
             .rewrite(general.rhs, "the gradient for any target", general)
@@ -93,10 +97,9 @@ class Loss:
         return Part(name, claim, proof, says)
 
 
-def _tensors(term: Term) -> set[Tensor]:
-    from derivations.terms import tensors_of
-
-    return tensors_of(term)
+def tau_of(gradient: Equation) -> Tensor:
+    """The tensor of total targets in a logit gradient."""
+    return next(t for t in tensors_of(gradient.rhs) if t.name == "tau")
 
 
 @proves("loss.logit-gradient")
@@ -111,10 +114,10 @@ def logit_gradient() -> list[Part]:
     claim, proof = Loss(SOFT).gradient()
     return [
         Part("soft", claim, proof, "Any targets: t_i need not sum to one, tau_i is its total."),
-        Loss(hard).special("hard", w(i) * (p(i, d) - delta(d, y(i))), "A label y_i with weight w_i."),
+        Loss(hard).special("hard", w(i) * (P(i, d) - delta(d, y(i))), "A label y_i with weight w_i."),
         Loss(smooth).special(
             "smoothed",
-            w(i) * (share * p(i, d) - omega(d) * ((1 - eps()) * delta(d, y(i)) + eps() * inv(Count(C)))),
+            w(i) * (share * P(i, d) - omega(d) * ((1 - eps()) * delta(d, y(i)) + eps() * inv(Count(C)))),
             "Class weights omega and label smoothing epsilon; w_i (p_i - smoothed target) would be wrong.",
         ),
     ]

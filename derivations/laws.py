@@ -18,7 +18,7 @@ from derivations.proof import Chain, Equation, ProofError, Verdict
 from derivations.terms import Diff, Index, Term, indices_of
 from derivations.tex import statement
 
-FAMILIES = ("lemmas", "bayes", "softmax", "cross_entropy", "attention")
+FAMILIES = ("lemmas", "bayes", "softmax", "cross_entropy", "attention", "projections")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ whose proof fails is *refuted* if an exact instance of it is false, otherwise *u
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -39,7 +39,7 @@ class Equation:
     free: tuple[Index, ...] = ()
     given: tuple[Equation, ...] = ()
     says: str = ""
-    sample: dict[Tensor, Callable[..., Any] | None] = field(default_factory=dict)
+    sample: Mapping[Tensor, Callable[..., Any] | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
