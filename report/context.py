@@ -25,7 +25,7 @@ ORDER = ("lemmas", "bayes", "head", "dynamics", "em")
 
 TONES = {
     "proved": "good", "passed": "good", "supported": "good", "fully-proved": "good", "rejected": "good",
-    "confirmed": "good",
+    "all-rejected": "good", "confirmed": "good",
     "refuted": "bad", "failed": "bad", "not-supported": "bad", "survived": "bad", "not-confirmed": "bad",
     "undecided": "warn", "conditional": "warn", "open": "warn", "partial": "warn",
     "not-run": "none", "not-applicable": "none", "not-tested": "none",

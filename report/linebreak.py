@@ -1,6 +1,6 @@
 r"""Long formulas for a page of fixed width: broken before relations and signs at the outermost level.
 
-a = b + c  ->  \begin{aligned} & a \\ &\quad = b + c \end{aligned}      where it is too wide for one line
+a = b + c  ->  \begin{array}{l} a \\ \qquad = b + c \end{array}      where it is too wide for one line
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def pieces(source: str) -> list[str]:
 
 
 def fitted(source: str, columns: float = 78.0) -> str:
-    """``source`` as it is where it fits, otherwise as an ``aligned`` block of lines that do."""
+    """``source`` as it is where it fits, otherwise as lines that do."""
     if width(source) <= columns or r"\begin" in source or r"\\" in source:
         return source
     lines: list[str] = []
@@ -73,4 +73,6 @@ def fitted(source: str, columns: float = 78.0) -> str:
             lines.append(piece)
     if len(lines) == 1:
         return source
-    return r"\begin{aligned}&" + r"\\&\quad ".join(lines) + r"\end{aligned}"
+    # an array and not aligned: amsmath's \operatorname breaks at the start of an aligned cell
+    shown = [rf"\displaystyle {line}" for line in lines]
+    return r"\begin{array}{@{}l@{}}" + r"\\[3pt]\qquad ".join(shown) + r"\end{array}"

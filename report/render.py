@@ -16,7 +16,7 @@ from report.context import TONES, Context
 from report.document import Emph, Items, Msg, Note, Para, Ref, Section, Text
 from report.filters import escape_html, escape_tex
 from report.messages import LANGUAGES
-from report.render_html import MARKS, HtmlRenderer
+from report.render_html import HtmlRenderer, mark
 from report.render_tex import TexRenderer
 from report.sections import em, experiments, graph, head, notation, results, sources, summary, trust
 
@@ -76,12 +76,12 @@ def fonts() -> str:
 def _contents(sections: Sequence[Section], renderer: HtmlRenderer, depth: int = 2) -> str:
     rows = []
     for section in sections:
-        mark = ""
+        sign = ""
         if section.label:
-            mark = f'<span class="dot" aria-hidden="true">{MARKS[TONES[section.badge]]}</span>'
+            sign = f'<span class="dot" aria-hidden="true">{mark(section.badge, TONES)}</span>'
         inner = [block for block in section.blocks if isinstance(block, Section)]
         below = _contents(inner, renderer, depth - 1) if inner and depth > 1 else ""
-        rows.append(f'<li><a href="#{escape_html(section.name)}">{mark}{renderer.line(section.title)}</a>{below}</li>')
+        rows.append(f'<li><a href="#{escape_html(section.name)}">{sign}{renderer.line(section.title)}</a>{below}</li>')
     return f"<ul>{''.join(rows)}</ul>"
 
 
@@ -108,13 +108,12 @@ def html(context: Context, tree: doc.Document) -> tuple[str, list[str]]:
     def say(id: str) -> Markup:
         return Markup(renderer.message(id))
 
-    for id in ("ui.matches", "heading.contents"):
-        renderer.used.add(id)
+    renderer.used |= {"ui.matches", "heading.contents", *(() if context.only else graph.MESSAGES)}
     template = _templates().get_template("page.html.j2")
     values = {
         "document": tree, "languages": LANGUAGES, "fonts": Markup(fonts()), "style": Markup(_asset("style.css")),
         "contents": Markup(contents), "banner": Markup(banner), "body": Markup(body), "say": say,
-        "script": Markup("\n".join(_asset(name) for name in ("page.js", "head.js"))),
+        "script": Markup("\n".join(_asset(name) for name in ("page.js", "graph.js", "head.js"))),
     }  # fmt: skip
     template.render(**values, catalogue="")  # the ids that the template itself uses become known
     catalogue = json.dumps(context.messages.subset(renderer.used), ensure_ascii=False, sort_keys=True)

@@ -18,6 +18,11 @@ from report.messages import Messages
 MARKS = {"good": "✓", "bad": "✗", "warn": "◐", "none": "–"}
 
 
+def mark(verdict: str, tones: Mapping[str, str]) -> str:
+    """The sign of a verdict, for those who do not see its colour."""
+    return {"open": "○", "undecided": "?"}.get(verdict, MARKS[tones[verdict]])
+
+
 class HtmlRenderer:
     def __init__(
         self,
@@ -74,8 +79,8 @@ class HtmlRenderer:
     def badge(self, part: doc.Badge) -> str:
         tone = self.tones[part.verdict]
         note = f" <small>{escape_html(part.note)}</small>" if part.note else ""
-        mark = f'<span class="mark" aria-hidden="true">{MARKS[tone]}</span>'
-        return f'<span class="badge {tone}">{mark}{self.message(f"verdict.{part.verdict}")}{note}</span>'
+        sign = f'<span class="mark" aria-hidden="true">{mark(part.verdict, self.tones)}</span>'
+        return f'<span class="badge {tone}">{sign}{self.message(f"verdict.{part.verdict}")}{note}</span>'
 
     # ---- blocks
 

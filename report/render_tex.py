@@ -120,7 +120,7 @@ class TexRenderer:
         caption = rf"\caption{{{self.line(table.caption)}}}\\" + "\n" if table.caption else ""
         top = f"\\toprule\n{head} \\\\\n\\midrule\n" if table.header else "\\toprule\n"
         return (
-            f"{{\\small\\begin{{longtable}}{{@{{}}{spec}@{{}}}}\n{caption}{top}\\endhead\n{body}\n"
+            f"{{\\footnotesize\\begin{{longtable}}{{@{{}}{spec}@{{}}}}\n{caption}{top}\\endhead\n{body}\n"
             "\\bottomrule\n\\end{longtable}}"
         )
 

@@ -1,10 +1,100 @@
-"""What rests on what: the graph of uses."""
+"""What rests on what: the graph of uses as a drawing whose nodes are links, with a legend of marks and outlines."""
 
 from __future__ import annotations
 
-from report.context import Context
-from report.document import Msg, Para, Section
+from report.context import TONES, Context
+from report.document import Msg, Para, Raw, Ref, Section, Table, Text, text
+from report.filters import escape_html
+from report.layered import Layout, Point, layout
+from report.render_html import mark
+
+COLUMN, ROW, WIDTH, HEIGHT = 200, 54, 164, 42
+STATUSES = ("fully-proved", "partial", "open", "failed")
 
 
 def build(context: Context) -> Section:
-    return Section("graph", (Msg("heading.graph"),), (Para((Msg("summary.graph"),), kind="lead"),))
+    uses = {theorem.label: tuple(theorem.uses) for theorem in context.theorems}
+    paper = Table(
+        ((Msg("column.result"),), (Msg("column.uses"),)),
+        tuple(
+            ((Ref(label),), tuple(part for parent in parents for part in (Text(", "), Ref(parent)))[1:] or text("–"))
+            for label, parents in uses.items()
+        ),
+        "ll",
+        name="uses",
+        widths=(1, 2),
+    )
+    drawing = Raw(html(context, layout(uses)), (paper,))
+    return Section("graph", (Msg("heading.graph"),), (Para((Msg("summary.graph"),), kind="lead"), drawing))
+
+
+def _message(context: Context, id: str) -> str:
+    return f'<span data-m="{id}">{escape_html(context.messages.english(id))}</span>'
+
+
+MESSAGES = ("ui.zoom_in", "ui.zoom_out", "ui.legend", *(f"verdict.{status}" for status in STATUSES))
+
+
+def html(context: Context, placed: Layout) -> str:
+    width = (placed.columns - 1) * COLUMN + WIDTH + 24
+    height = (placed.rows - 1) * ROW + HEIGHT + 24
+    edges = "".join(_edge(parent, child, points) for (parent, child), points in placed.paths.items())
+    nodes = "".join(_node(context, label, place) for label, place in placed.places.items())
+    legend = "".join(
+        f'<li><svg viewBox="0 0 34 22" width="34" height="22" aria-hidden="true"><g class="node {status}">'
+        '<rect x="2" y="2" width="30" height="18" rx="5"/>'
+        f'<text x="17" y="15" text-anchor="middle">{mark(status, TONES)}</text>'
+        f"</g></svg> {_message(context, f'verdict.{status}')}</li>"
+        for status in STATUSES
+    )
+    return (
+        '<div class="graph-tools play-controls">'
+        f'<button type="button" id="graph-larger">{_message(context, "ui.zoom_in")}</button> '
+        f'<button type="button" id="graph-smaller">{_message(context, "ui.zoom_out")}</button>'
+        f'<ul class="legend" aria-label="legend">{legend}</ul></div>'
+        '<div class="graph" tabindex="0" role="region" aria-label="dependency graph">'
+        f'<svg id="dependency-graph" viewBox="0 0 {width:g} {height:.1f}" role="group" '
+        f'aria-label="{escape_html(context.messages.english("heading.graph"))}">'
+        '<defs><marker id="graph-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
+        'orient="auto">'
+        '<path d="M0 0.6 7.4 4 0 7.4z"/></marker></defs>'
+        f'<g class="edges">{edges}</g>{nodes}</svg></div>'
+    )
+
+
+def _at(place: Point) -> Point:
+    return 12 + place[0] * COLUMN, 12 + place[1] * ROW
+
+
+def _edge(parent: str, child: str, points: object) -> str:
+    path: list[Point] = [_at(point) for point in points]  # type: ignore[attr-defined]
+    x, y = path[0][0] + WIDTH, path[0][1] + HEIGHT / 2
+    parts = [f"M{x:.0f} {y:.1f}"]
+    for n, (left, top) in enumerate(path[1:], 1):
+        last = n == len(path) - 1
+        entry, level = left - (2 if last else 0), top + HEIGHT / 2
+        bend = (entry - x) / 2
+        parts.append(f"C{x + bend:.0f} {y:.1f} {entry - bend:.0f} {level:.1f} {entry:.0f} {level:.1f}")
+        x, y = entry, level
+        if not last:
+            x += WIDTH
+            parts.append(f"H{x:.0f}")
+    ends = f'data-from="{escape_html(parent)}" data-to="{escape_html(child)}"'
+    return f'<path d="{"".join(parts)}" {ends} marker-end="url(#graph-arrow)"/>'
+
+
+def _node(context: Context, label: str, place: Point) -> str:
+    x, y = _at(place)
+    family, _, name = label.partition(".")
+    status = context.status(label)
+    if status == "refuted":
+        status = "failed"
+    told = f"{label}: {context.messages.english(f'verdict.{status}')}"
+    return (
+        f'<a href="#{escape_html(label)}" class="node {status}" data-label="{escape_html(label)}" '
+        f'aria-label="{escape_html(told)}">'
+        f'<rect x="{x:.0f}" y="{y:.1f}" width="{WIDTH}" height="{HEIGHT}" rx="7"/>'
+        f'<text class="mark" x="{x + 13:.0f}" y="{y + 26:.1f}" text-anchor="middle">{mark(status, TONES)}</text>'
+        f'<text class="family" x="{x + 26:.0f}" y="{y + 15:.1f}">{escape_html(family)}</text>'
+        f'<text class="name" x="{x + 26:.0f}" y="{y + 31:.1f}">{escape_html(name)}</text></a>'
+    )

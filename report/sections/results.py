@@ -127,7 +127,7 @@ def _routes(context: Context, theorem: Theorem, entry: Mapping[str, Any]) -> doc
     )
     mutants = entry["mutants"]
     if mutants["total"]:
-        word = "survived" if mutants["survivors"] else "rejected"
+        word = "survived" if mutants["survivors"] else "all-rejected"
         names = f"; surviving: {', '.join(mutants['survivors'])}" if mutants["survivors"] else ""
         told = text(f"{mutants['rejected']} of {mutants['total']} wrong laws rejected{names}")
         rows.append((_need(theorem, "wrong_laws"), (Badge(word),), told, _command(theorem, "check")))
@@ -137,7 +137,7 @@ def _routes(context: Context, theorem: Theorem, entry: Mapping[str, Any]) -> doc
         shown: Line = (Badge(word),) if f"verdict.{word}" in context.messages else text(seen["verdict"])
         rows.append((_need(theorem, "observed"), shown, _observed(seen), _command(theorem, "observed")))
     header = tuple((Msg(f"column.{name}"),) for name in ("route", "verdict", "evidence", "again"))
-    return Table(header, tuple(rows), "llll", name="routes", widths=(0.9, 1.1, 2.6, 2.0))
+    return Table(header, tuple(rows), "llll", name="routes", widths=(1.0, 1.0, 2.7, 1.7))
 
 
 def _need(theorem: Theorem, route: str) -> Line:

@@ -53,7 +53,7 @@ def _board(context: Context) -> list[doc.Block]:
                 "lllllllc",
                 (Msg(f"family.{family}"),),
                 name="board",
-                widths=(3.0, 1.45, 1.2, 1.2, 1.2, 1.2, 1.1, 0.75),
+                widths=(2.9, 1.55, 1.2, 1.2, 1.2, 1.2, 1.15, 1.0),
             )
         )
     return tables
