@@ -143,6 +143,12 @@ def instance_of(label: str, claim: Equation, proof: Chain) -> Equation:
     return claim
 
 
+def whole(claim: Equation) -> Callable[..., Term]:
+    """The context that is nothing but one side of a proved claim: for rewriting a whole term."""
+    free = sorted(set().union(*(indices_of(t)[0] for t in (claim.lhs, claim.rhs))), key=lambda i: i.uid)
+    return lambda hole: hole(*free)
+
+
 def axes(*terms: Term) -> tuple[Index, ...]:
     """The free indices of terms in order of appearance."""
     free = set().union(*(indices_of(t)[0] for t in terms))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from derivations.laws import Law, Part, law
-from derivations.proof import AtMost, Minimum, Verdict
+from derivations.proof import AtMost, Minimum, Verdict, Witness
 from derivations.tex import shown, statement
 from derivations.text import text
 from derivations.wrong_laws import wrong_laws
@@ -15,7 +15,14 @@ def claim_text(part: Part) -> str:
     """The claim in one line of plain text."""
     claim = part.claim
     relation = "≤" if isinstance(claim, AtMost) else "≥" if isinstance(claim, Minimum) else "="
+    if isinstance(claim, Witness):
+        values = ", ".join(f"{t.name} = {_shown(v)}" for t, v in claim.values.items())
+        return f"{text(claim.lhs)} {claim.relation} {text(claim.rhs)}, where {values}"
     return f"{text(claim.lhs)} {relation} {text(claim.rhs)}"
+
+
+def _shown(value: Any) -> str:
+    return f"({', '.join(map(_shown, value))})" if isinstance(value, (tuple, list)) else str(value)
 
 
 def steps(part: Part) -> list[dict[str, str]]:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from derivations import rules
 from derivations.index_calculus import flatten, positive, same
 from derivations.numeric import Counterexample, Formal, Real, differs
-from derivations.terms import Delta, Index, Tensor, Term, children, indices_of, lift, tensors_of
+from derivations.terms import Delta, Index, Size, Tensor, Term, children, indices_of, lift, tensors_of
 
 Word = Literal["proved", "refuted", "undecided"]
 
@@ -55,6 +55,16 @@ class Minimum(Equation):
     """lhs >= 0 for all positive ``at``, with equality only where ``at`` is 1 (rhs is 0)."""
 
     at: Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Witness(Equation):
+    """At these sizes, values and positions lhs is related to rhs: one written-out instance, computed exactly."""
+
+    relation: Literal["=", "<", ">"] = "="
+    sizes: Mapping[Size, int] = field(default_factory=dict)
+    values: Mapping[Any, Any] = field(default_factory=dict)
+    at: Mapping[Index, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -151,6 +161,8 @@ class _Run:
     def chain(self, proof: Chain) -> str:
         """The reason why the chain is no proof of the claim, or an empty string."""
         claim = self.claim
+        if isinstance(claim, Witness):
+            return self.witness(claim)
         self.well_formed(claim.lhs, claim.rhs, *(side for g in claim.given for side in (g.lhs, g.rhs)))
         self.well_formed(proof.start, *(step.after for step in proof.steps))
         bound = isinstance(claim, (AtMost, Minimum))
@@ -255,6 +267,15 @@ class _Run:
         if not rules.vanishes_with(gap, claim.tight):
             raise ProofError("vanishing-sum: the last term is not a sum of positive multiples of the named terms")
 
+    def witness(self, claim: Witness) -> str:
+        """The reason why a written-out instance is not what the claim says, or an empty string."""
+        self.used.add("witness")
+        left, right = (rules.explicit(t, claim.sizes, claim.values, claim.at) for t in (claim.lhs, claim.rhs))
+        if claim.relation == "=":
+            return "" if same(left, right) else "witness: the two sides differ"
+        gap = rules.ball(left - right if claim.relation == ">" else right - left)
+        return "" if gap > 0 else "witness: the difference is not seen to be positive"
+
     def minimum(self, claim: Minimum, slope: Term) -> None:
         """The end of a proof of a minimum: lhs is 0 at 1, and its derivative times (t - 1) is (t - 1)^2 / t."""
         self.used.add("single-minimum")
@@ -315,6 +336,8 @@ class _Run:
     def refutation(self) -> Counterexample | None:
         """A certified instance on which the claim itself is false."""
         claim = self.claim
+        if isinstance(claim, Witness):
+            return self.contradiction(claim)
         left, right = (claim.rhs, claim.lhs) if isinstance(claim, Minimum) else (claim.lhs, claim.rhs)
         try:
             return differs(
@@ -330,6 +353,19 @@ class _Run:
             )[0]
         except (ValueError, TypeError):
             return None
+
+    def contradiction(self, claim: Witness) -> Counterexample | None:
+        """The two sides of a false witness, certified to be apart."""
+        left, right = (
+            rules.ball(rules.explicit(t, claim.sizes, claim.values, claim.at)) for t in (claim.lhs, claim.rhs)
+        )
+        apart = not (left - right).contains(0)
+        wrong = apart if claim.relation == "=" else left < right if claim.relation == ">" else left > right
+        sizes = {s.name: n for s, n in claim.sizes.items()}
+        values = {t.name: str(v) for t, v in claim.values.items()}
+        where = {i.name: n + 1 for i, n in claim.at.items()}
+        shown = (left.str(12, radius=False), right.str(12, radius=False))
+        return Counterexample(sizes, values, where, *shown) if wrong else None
 
 
 def _free(*terms: Term) -> list[Index]:

@@ -6,10 +6,14 @@ law, no label and no layer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from typing import Any
+
+import flint
 
 from derivations.index_calculus import Poly, flatten, positive
 from derivations.terms import (
@@ -24,6 +28,7 @@ from derivations.terms import (
     Mul,
     Num,
     Pow,
+    Size,
     Sum,
     Tensor,
     Term,
@@ -220,6 +225,59 @@ def unfold(term: Term, chosen: tuple[Tensor, ...]) -> Term:
         case Diff(body, wrt):
             return Diff(unfold(body, tuple(t for t in chosen if t is not wrt.tensor)), wrt)
     return rebuild(term, lambda t: unfold(t, chosen))
+
+
+def explicit(term: Term, sizes: Mapping[Size, int], values: Mapping[Tensor, Any], at: Mapping[Index, int]) -> Term:
+    """A term written out at explicit sizes and values: no index, sum, tensor or delta is left.
+
+    ``values`` maps tensors without a definition (and lookups' positions, from 0) to nested tuples of exact numbers.
+    """
+
+    def place(index: AnyIndex) -> int:
+        return at[index] if isinstance(index, Index) else _pick(values[index.lookup], [place(x) for x in index.indices])
+
+    match term:
+        case Count(size):
+            return Num(Fraction(sizes[size]))
+        case Delta(left, right):
+            return Num(Fraction(place(left) == place(right)))
+        case Entry(tensor, indices) if tensor in values:
+            return Num(Fraction(_pick(values[tensor], [place(x) for x in indices])))
+        case Entry(tensor, indices):
+            slots = tuple(Index("r", size) for size in tensor.sizes)
+            here = dict(zip(slots, (place(x) for x in indices), strict=True))
+            return explicit(tensor.unfold(slots), sizes, values, here)
+        case Sum(index, body):
+            return Add(tuple(explicit(body, sizes, values, {**at, index: x}) for x in range(sizes[index.size])))
+        case Diff():
+            raise ValueError("witness: a derivative must be carried out before it is evaluated")
+    return rebuild(term, lambda t: explicit(t, sizes, values, at))
+
+
+def _pick(table: Any, where: list[int]) -> Any:
+    for n in where:
+        table = table[n]
+    return table
+
+
+def ball(term: Term) -> Any:
+    """A closed term as a certified ball (arb) that contains its value."""
+    match term:
+        case Num(value):
+            return flint.arb(flint.fmpq(value.numerator, value.denominator))
+        case Add(terms):
+            return sum((ball(t) for t in terms), flint.arb(0))
+        case Mul(factors):
+            return math.prod((ball(t) for t in factors), start=flint.arb(1))
+        case Pow(base, exponent):
+            return ball(base) ** exponent
+        case Fn("inv", arg):
+            return 1 / ball(arg)
+        case Fn("exp", arg):
+            return ball(arg).exp()
+        case Fn("log", arg):
+            return ball(arg).log()
+    raise ValueError(f"ball: {type(term).__name__} is not closed")
 
 
 def expanded(term: Term) -> Term:

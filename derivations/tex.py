@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from derivations.proof import AtMost, Equation, Minimum
+from derivations.proof import AtMost, Equation, Minimum, Witness
 from derivations.terms import (
     Add,
     AnyIndex,
@@ -187,7 +187,7 @@ def _named(term: Term) -> Names:
 
 def statement(claim: Equation) -> str:
     """The claim as one formula."""
-    relation = r"\le" if isinstance(claim, AtMost) else "="
+    relation = r"\le" if isinstance(claim, AtMost) else claim.relation if isinstance(claim, Witness) else "="
     names = {**_named(claim.lhs), **_named(claim.rhs)}
     if isinstance(claim, Minimum):
         return rf"{tex(claim.lhs, names)} \ge 0"
