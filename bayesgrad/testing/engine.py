@@ -252,7 +252,7 @@ def run(
             seeded(derived_seed(check.label, seed + 1_000_003 * batch))(limits(given(check.given)(judge)))()
             if tally.examples >= least:
                 break
-            limits = settings(limits, max_examples=max(2 * (least - tally.examples), 16))
+            limits = settings(limits, max_examples=min(max(2 * (least - tally.examples), 16), examples))
     except LawViolation as violation:
         tally.failure = str(violation)
     except Exception as error:

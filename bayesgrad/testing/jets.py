@@ -52,6 +52,8 @@ class Jet:
         o = _align(self, self._lift(other))
         s = _align(o, self)
         x, dx = s.x + o.x, s.dx + o.dx
+        # A later sum runs over the axes of x, so the derivative must have them all.
+        dx = np.broadcast_to(dx, (dx.shape[0], *x.shape))
         return Jet(x, dx, s.ex + o.ex + np.abs(x), s.edx + o.edx + np.abs(dx))
 
     __radd__ = __add__

@@ -1,0 +1,122 @@
+"""Evidence and ledger: merged from tallies, stale when a source changes, the same from one process or several."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayesgrad.theorems import THEOREMS
+from checks import evidence
+from derivations import evidence as files
+
+
+def tally(label: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "label": label,
+        "oracles": ["one", "two"],
+        "examples": 10,
+        "vacuous": 1,
+        "worst_in_tolerance": 0.25,
+        "worst_error": 1e-15,
+        "tolerance": 1e-13,
+        "wrong": {},
+        "statement": "agrees",
+        "failure": "",
+        "seconds": 0.5,
+        **changes,
+    }
+
+
+def test_checks_of_one_label_are_merged() -> None:
+    label = "attention.value-law"
+    second = tally(label, oracles=["three"], examples=5, worst_in_tolerance=0.5, statement="not evaluated")
+    merged = evidence.merge([tally(label), second])[label]
+    assert merged["oracles"] == ["one", "three", "two"]
+    assert (merged["examples"], merged["vacuous"], merged["worst_in_tolerance"]) == (15, 2, 0.5)
+    assert (merged["verdict"], merged["statement"]) == ("passed", "agrees")
+    failed = evidence.merge([tally(label), tally(label, failure="no", worst_in_tolerance=float("inf"))])[label]
+    assert (failed["verdict"], failed["reason"]) == ("failed", "no")
+    assert json.dumps(failed, allow_nan=False)
+
+
+def test_one_check_that_rejects_a_wrong_law_is_enough() -> None:
+    def law(verdict: str) -> dict[str, Any]:
+        return {"verdict": verdict, "counterexample": "", "why": ""}
+
+    label = "attention.value-law"
+    first = tally(label, wrong={"sign": law("rejected"), "drop": law("undecided")})
+    second = tally(label, oracles=["zero"], wrong={"sign": law("undecided"), "drop": law("undecided")})
+    found = evidence.mutants([first, second])[label]
+    assert (found["rejected"], found["total"], found["survivors"]) == (1, 2, ["drop"])
+
+
+def test_the_ledger_has_every_label_and_shows_what_did_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence, "read_others", lambda: dict.fromkeys((*evidence.ROUTES, "observed")))
+    fragment = {"results": evidence.merge([tally("attention.value-law")]), "mutants": {}}
+    lines = evidence.ledger(fragment)
+    for theorem in THEOREMS:
+        assert any(line.startswith(theorem.label + " ") for line in lines)
+    row = next(line for line in lines if line.startswith("attention.value-law"))
+    assert "passed 10+1v 0.25tol 2 oracles" in row
+    assert "not run" in row
+    assert lines[-1].startswith("1 of ")
+    everything = evidence.ledger(None)
+    assert "passed" not in "".join(everything[:-1])
+    proved = {"results": {"attention.value-law": {"verdict": "refuted"}}}
+    monkeypatch.setattr(evidence, "read_others", lambda: {"proof": proved})
+    assert "REFUTED" in next(line for line in evidence.ledger(fragment) if line.startswith("attention.value-law"))
+
+
+def test_a_changed_source_makes_the_evidence_stale(tmp_path: Path) -> None:
+    sources = evidence.sources()
+    assert {"checks/conftest.py", "bayesgrad/gradients.py", "bayesgrad/testing/jets.py"} <= set(sources)
+    kept: dict[str, Any] = {"versions": {}, "seconds": 1.0, "folder": tmp_path}
+    files.write("check", {}, sources=sources, **kept)
+    assert files.read("check", tmp_path) is not None
+    files.write("check", {}, sources={**sources, "bayesgrad/gradients.py": "0" * 64}, **kept)
+    assert files.read("check", tmp_path) is None
+
+
+def run_pytest(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    return subprocess.run(command, cwd=files.ROOT, capture_output=True, text=True, check=False)
+
+
+def test_a_part_of_the_checks_writes_no_evidence_and_several_processes_agree_with_one() -> None:
+    path = files.FOLDER / "check.json"
+    before = path.read_bytes() if path.exists() else None
+    alone = run_pytest("checks/check_bayes.py", "-k", "bijection or chain")
+    shared = run_pytest("checks/check_bayes.py", "-k", "bijection or chain", "-n", "2")
+    assert alone.returncode == shared.returncode == 0
+    assert (path.read_bytes() if path.exists() else None) == before
+
+    def tallies(output: str) -> list[str]:
+        return sorted(line for line in output.splitlines() if ": passed, " in line)
+
+    assert len(tallies(alone.stdout)) == 2
+    assert tallies(alone.stdout) == tallies(shared.stdout)
+
+
+def test_ledger_only_runs_nothing() -> None:
+    done = run_pytest("checks/", "--ledger-only")
+    assert done.returncode == 0
+    assert "attention.routing-law" in done.stdout
+    assert " in " not in done.stdout.splitlines()[-1] or "passed in" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--hypothesis-profile=endless",), "expected one of quick, ci, thorough"),
+        (("--hypothesis-seed=often",), "expected a whole number"),
+    ],
+)
+def test_bad_options_are_refused_with_status_4(arguments: tuple[str, ...], said: str) -> None:
+    done = run_pytest("checks/", "--collect-only", *arguments)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert said in done.stdout + done.stderr
