@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from derivations.terms import (
     Add,
@@ -44,11 +44,12 @@ from derivations.terms import (
 )
 
 ONE = Fraction(1)
+_NUMBERS: dict[Any, int] = {}
 
 
 @dataclass(frozen=True)
 class Naming:
-    """What keys call an index: a bound one by its colour, a free one by name and number; ``depth`` counts open sums.
+    """What keys call an index: a bound one by its colour, a free one by its number; ``depth`` counts open sums.
 
     Colours carry their depth, so that a sum inside an exp and the sum around it never share a name.
     """
@@ -57,7 +58,7 @@ class Naming:
     depth: int = 1
 
     def __call__(self, index: Index) -> str:
-        return dict(self.colour).get(index) or f"{index.name}#{index.uid}"
+        return dict(self.colour).get(index) or f"#{index.uid}"
 
     def under(self, colour: dict[Index, str]) -> Naming:
         return Naming((*self.colour, *colour.items()), self.depth + 1)
@@ -299,10 +300,15 @@ def _indicator(atom: Atom) -> bool:
     return atom.kind == "entry" and isinstance(atom.head, Tensor) and atom.head.kind == "indicator"
 
 
+def _number(thing: Any) -> int:
+    """Keys hold numbers where things have names: a name may be anything, even a piece of a key."""
+    return _NUMBERS.setdefault(thing, len(_NUMBERS))
+
+
 def _index_key(index: AnyIndex, label: Naming) -> str:
     if isinstance(index, At):
         inner = ",".join(_index_key(i, label) for i in index.indices)
-        return f"{index.lookup.name}:{index.size.name}({inner})"
+        return f"{_number(index.lookup)}({inner})"
     return label(index)
 
 
@@ -310,7 +316,7 @@ def _atom_key(atom: Atom, label: Naming) -> str:
     names = [_index_key(i, label) for i in atom.indices]
     if atom.kind == "delta":
         names.sort()
-    head = f"{atom.head.name}@{atom.head.uid}" if isinstance(atom.head, Tensor) else getattr(atom.head, "name", "")
+    head = "" if atom.head is None else _number(atom.head)
     return f"{atom.kind} {head}[{','.join(names)}]{poly_key(atom.arg, label) if atom.arg else ''}"
 
 
@@ -336,7 +342,7 @@ def _component_key(mono: Mono, label: Naming) -> str:
     if not mono.factors:
         return _atom_key(Atom("count", head=mono.bound[0].size), label)
     mark = "?" * label.depth
-    return _search(mono, label, {b: f"{mark}{b.size.name}" for b in mono.bound})
+    return _search(mono, label, {b: f"{mark}{_number(b.size)}" for b in mono.bound})
 
 
 def _search(mono: Mono, label: Naming, colour: dict[Index, str]) -> str:
@@ -347,7 +353,7 @@ def _search(mono: Mono, label: Naming, colour: dict[Index, str]) -> str:
         classes.setdefault(colour[b], []).append(b)
     ties = sorted(c for c, members in classes.items() if len(members) > 1)
     if not ties:
-        sizes = ",".join(sorted(f"{colour[b]}:{b.size.name}" for b in mono.bound))
+        sizes = ",".join(sorted(f"{colour[b]}:{_number(b.size)}" for b in mono.bound))
         return f"Σ[{sizes}]({_product_key(mono.factors, label.under(colour))})"
     members = classes[ties[0]]
     # swapping twins changes nothing, so the branch of one of them is enough

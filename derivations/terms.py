@@ -16,6 +16,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 
 _UID = itertools.count()
 KINDS = ("real", "nonnegative", "positive", "indicator")
@@ -39,7 +40,7 @@ class Index:
 
     name: str
     size: Size
-    uid: int = field(default_factory=lambda: next(_UID))
+    uid: int = field(default_factory=lambda: next(_UID), init=False)
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,6 @@ class Lookup:
     size: Size
 
     def __call__(self, *indices: AnyIndex) -> At:
-        _fit(self.name, self.sizes, indices)
         return At(self, indices)
 
 
@@ -61,6 +61,9 @@ class At:
 
     lookup: Lookup
     indices: tuple[AnyIndex, ...]
+
+    def __post_init__(self) -> None:
+        _fit(self.lookup.name, self.lookup.sizes, self.indices)
 
     @property
     def size(self) -> Size:
@@ -101,8 +104,6 @@ class Term:
         return Mul((lift(other), inv(self)))
 
     def __pow__(self, exponent: int) -> Term:
-        if not isinstance(exponent, int) or exponent < 1:
-            raise TermError(f"power: got exponent {exponent!r}, expected a positive integer (use inv for 1/x)")
         return Pow(self, exponent)
 
 
@@ -112,6 +113,10 @@ Scalar = Term | int | Fraction
 @dataclass(frozen=True, eq=False)
 class Num(Term):
     value: Fraction
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.value, Fraction):
+            raise TermError(f"number: got {type(self.value).__name__} {self.value!r}, expected a Fraction")
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,11 +131,19 @@ class Entry(Term):
     tensor: Tensor
     indices: tuple[AnyIndex, ...]
 
+    def __post_init__(self) -> None:
+        _fit(self.tensor.name, self.tensor.sizes, self.indices)
+
 
 @dataclass(frozen=True, eq=False)
 class Delta(Term):
     left: AnyIndex
     right: AnyIndex
+
+    def __post_init__(self) -> None:
+        if self.left.size != self.right.size:
+            sizes = f"{self.left.size.name} and {self.right.size.name}"
+            raise TermError(f"delta: got indices over {sizes}, expected one size")
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +161,10 @@ class Pow(Term):
     base: Term
     exponent: int
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.exponent, int) or self.exponent < 1:
+            raise TermError(f"power: got exponent {self.exponent!r}, expected a positive integer (use inv for 1/x)")
+
 
 @dataclass(frozen=True, eq=False)
 class Sum(Term):
@@ -157,8 +174,12 @@ class Sum(Term):
 
 @dataclass(frozen=True, eq=False)
 class Fn(Term):
-    name: str  # exp, log or inv
+    name: str
     arg: Term
+
+    def __post_init__(self) -> None:
+        if self.name not in ("exp", "log", "inv"):
+            raise TermError(f"function: {self.name} is not supported, only exp, log and inv are")
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +188,10 @@ class Diff(Term):
 
     body: Term
     wrt: Entry
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.wrt, Entry) or self.wrt.tensor.kind == "indicator":
+            raise TermError("derivative: expected an entry of a tensor with real values to differentiate by")
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,20 +210,29 @@ class Tensor:
     through: tuple[Tensor, Tensor] | None = None
     fact: object = None
     tex: str = ""
-    uid: int = field(default_factory=lambda: next(_UID))
+    uid: int = field(default_factory=lambda: next(_UID), init=False)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise TermError(f"tensor {self.name}: got kind {self.kind!r}, expected one of {', '.join(KINDS)}")
+        if self.through is not None and (self.body is not None or self.sizes):
+            raise TermError(f"tensor {self.name}: a function known by its gradient is one number without a definition")
 
     def __call__(self, *indices: AnyIndex) -> Entry:
-        _fit(self.name, self.sizes, indices)
         return Entry(self, indices)
 
-    def unfold(self, indices: tuple[AnyIndex, ...]) -> Term:
+    @cached_property
+    def definition(self) -> tuple[tuple[Index, ...], Term]:
+        """The slots and the body as one term: asked for once, so that a definition cannot change."""
         if self.body is None:
             raise TermError(f"tensor {self.name}: it has no definition to unfold")
-        return lift(self.body(*indices))
+        slots = tuple(Index("r", size) for size in self.sizes)
+        return slots, lift(self.body(*slots))
+
+    def unfold(self, indices: tuple[AnyIndex, ...]) -> Term:
+        """The definition at these positions."""
+        slots, body = self.definition
+        return rename(body, dict(zip(slots, indices, strict=True)))
 
 
 def _fit(name: str, sizes: tuple[Size, ...], indices: tuple[AnyIndex, ...]) -> None:
@@ -220,8 +254,6 @@ def lift(value: Scalar) -> Term:
 
 def delta(left: AnyIndex, right: AnyIndex) -> Term:
     """1 where the two positions are the same, else 0; both range over one size."""
-    if left.size != right.size:
-        raise TermError(f"delta: got indices over {left.size.name} and {right.size.name}, expected one size")
     return Delta(left, right)
 
 
@@ -339,7 +371,7 @@ def tensors_of(term: Term, cut: tuple[Tensor, ...] = ()) -> set[Tensor]:
         if isinstance(t, Entry) and t.tensor not in found:
             found.add(t.tensor)
             if t.tensor.body is not None and t.tensor not in cut:
-                visit(t.tensor.unfold(t.indices))
+                visit(t.tensor.definition[1])
             if t.tensor.through is not None:
                 for inner in t.tensor.through:
                     visit(inner(*(Index("r", size) for size in inner.sizes)))
