@@ -6,11 +6,14 @@ and a last line without its newline (a process killed in the middle) is dropped 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -80,6 +83,23 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise RunError(f"{path}: holds a JSON {type(data).__name__}, expected {what}")
     return data
+
+
+@contextmanager
+def locked(folder: Path, patience: float = 10.0) -> Iterator[None]:
+    """Hold ``folder`` for this process; the lock ends with the process, however it ends. RunError if another has it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "w") as file:
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise RunError(f"{folder}: another process is at work there; wait for it or stop it") from None
+                time.sleep(0.1)
+        yield
 
 
 class Metrics:

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from bayesgrad.block import attention_block_gradients
+from bayesgrad.fused import attention_block_gradients as fused_block_gradients
 from bayesgrad.training import model
 from bayesgrad.training.data import Batch
 from bayesgrad.training.model import Parameters
@@ -54,7 +55,14 @@ def closed(parameters: Parameters, batch: Batch) -> tuple[Tensor, Parameters]:
     return got.loss, {name: getattr(got, name) for name in parameters}
 
 
-WAYS: dict[str, LossAndGradients] = {"autograd": autograd, "kernel": kernel, "closed": closed}
+def fused(parameters: Parameters, batch: Batch) -> tuple[Tensor, Parameters]:
+    """The closed form in one sweep over query tiles: nothing n x n exists."""
+    matrices: dict[str, Any] = {**parameters}
+    got = fused_block_gradients(batch.x, **matrices, targets=batch.targets, causal="upper-left", validate=False)
+    return got.loss, {name: getattr(got, name) for name in parameters}
+
+
+WAYS: dict[str, LossAndGradients] = {"autograd": autograd, "kernel": kernel, "closed": closed, "fused": fused}
 
 
 def way(name: str) -> LossAndGradients:

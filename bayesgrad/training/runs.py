@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesgrad.training.config import Config, from_json
-from bayesgrad.training.files import RunError, read_json, read_metrics, write_json
+from bayesgrad.training.files import RunError, locked, read_json, read_metrics, write_json
 from bayesgrad.training.sources import versions
 
 FORMAT = 1
@@ -122,25 +122,32 @@ def execute(
 
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
-    _claim(where, config, seed, fingerprint, label)
-    write_json(where / "environment.json", environment(threads))
-    started = time.perf_counter()
 
     def stopping() -> bool:
         return stop_file is not None and os.path.exists(stop_file)
 
-    result = train(config, seed, where, fingerprint=fingerprint, stopping=stopping)
-    result |= {
-        "format": FORMAT,
-        "arm": label,
-        "seed": seed,
-        "config_hash": config.hash,
-        "fingerprint": fingerprint,
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": round(time.perf_counter() - started, 3),
-    }
-    write_json(where / "result.json", result)
-    return result
+    try:
+        with locked(where):
+            done = finished(where, config, seed, fingerprint)
+            if done is not None:
+                return done
+            _claim(where, config, seed, fingerprint, label)
+            write_json(where / "environment.json", environment(threads))
+            started = time.perf_counter()
+            result = train(config, seed, where, fingerprint=fingerprint, stopping=stopping)
+            result |= {
+                "format": FORMAT,
+                "arm": label,
+                "seed": seed,
+                "config_hash": config.hash,
+                "fingerprint": fingerprint,
+                "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+                "seconds": round(time.perf_counter() - started, 3),
+            }
+            write_json(where / "result.json", result)
+            return result
+    except OSError as error:
+        raise RunError(f"{where}: cannot write ({error.strerror}); choose another folder or make room") from error
 
 
 def _claim(folder: Path, config: Config, seed: int, fingerprint: str, label: str) -> None:

@@ -71,14 +71,3 @@ def measure(subject: Subject, folder: Path, steps: Sequence[int], identity: dict
         "kl_bits": [row["kl_bits"] for row in rows],
         "attention_null": permutation_null([a for a, _ in final]),
     }
-
-
-def settled_at(steps: Sequence[int], distance: Sequence[float], share: float = 0.1) -> float:
-    """The fraction of training after which the distance stays within ``share`` of its starting value (interpolated)."""
-    level = share * distance[0]
-    last = max((index for index, value in enumerate(distance) if value > level), default=None)
-    if last is None or last + 1 >= len(steps):
-        return 0.0 if last is None else 1.0
-    above, below = distance[last], distance[last + 1]
-    step = steps[last] + (steps[last + 1] - steps[last]) * (above - level) / (above - below)
-    return float(step / steps[-1])

@@ -10,6 +10,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -28,8 +30,16 @@ Watch = Callable[[Sequence[Job]], None]
 """Told the jobs that may be at work, again and again while one waits."""
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _start_worker(parent: int) -> None:
+    """Leave interrupts to the parent, and end with it: an orphan would hold its run folder for nobody."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(POLL)
+        os._exit(1)  # a run can be killed at any moment
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def processes(workers: int, threads: int = 1) -> ProcessPoolExecutor:
@@ -37,7 +47,10 @@ def processes(workers: int, threads: int = 1) -> ProcessPoolExecutor:
     if workers < 1 or threads < 1:
         raise ValueError(f"workers, threads: got {workers} and {threads}, expected at least 1 of each")
     return ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_leave_interrupts_to_the_parent
+        workers,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_start_worker,
+        initargs=(os.getpid(),),
     )
 
 

@@ -46,10 +46,10 @@ TUNED: dict[str, tuple[Callable[[float], Any], ...]] = {
     ),
 }
 PLAIN_TUNED, VALUES_TUNED, READ_OUT_TUNED = tuple(TUNED)[:3]
-LADDER = tuple(0.02 * 2.0**k for k in range(10))
-MULTIPLES = tuple(2.0**-k for k in range(6))
+LADDER = tuple(0.02 * 4.0**k for k in range(6))
+MULTIPLES = tuple(2.0**-k for k in range(4))
 TUNING_SEEDS = (1000, 1001)
-BUDGET = 1000
+BUDGET = 400
 """Forward-and-backward passes that every tuned arm may spend."""
 
 
@@ -169,9 +169,9 @@ def em_effect_specific_to_values(runs: Sequence[Run]) -> Judgement:
 
 @criterion("em-like-faster-tuned")
 def em_like_faster_tuned(runs: Sequence[Run]) -> Judgement:
-    """Each arm with the rate that gave the lowest held-out KL(Bayes || model) after 1000 passes on its tuning seeds,
+    """Each arm with the rate that gave the lowest held-out KL(Bayes || model) after 400 passes on its tuning seeds,
     over a ladder in multiples of its own largest stable rate; the W_V arm keeps its factor of ten. Effect: the mean
-    difference of held-out KL in bits after 1000 passes on fresh seeds, W_V arm minus SGD arm, paired by seed.
+    difference of held-out KL in bits after 400 passes on fresh seeds, W_V arm minus SGD arm, paired by seed.
     Supported when the bootstrap 95% interval lies wholly below 0; otherwise not supported."""
     pairs = _paired(runs, VALUES_TUNED, PLAIN_TUNED)
     if not pairs:
