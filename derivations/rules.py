@@ -35,6 +35,7 @@ from derivations.terms import (
     children,
     delta,
     inv,
+    move,
     rebuild,
     rename,
     tensors_of,
@@ -110,7 +111,7 @@ def settled(poly: Poly) -> bool:
         m.coefficient > 0
         and all(
             a.kind in ("exp", "delta", "count")
-            or (isinstance(a.head, Tensor) and a.head.kind in ("positive", "indicator"))
+            or (a.kind == "entry" and isinstance(a.head, Tensor) and a.head.kind in ("positive", "indicator"))
             for a, _ in m.factors
         )
         for m in poly
@@ -171,7 +172,7 @@ def derivative(term: Term, wrt: Entry, used: set[str]) -> Term:
                 used.add("d-log")
                 return inv(arg) * d(arg)
             case Fn("inv", arg):
-                if not settled(flatten(expanded(arg))):
+                if not settled(flatten(expanded(arg, wrt.tensor))):
                     raise ValueError("d-inv: the argument is neither positive nor identically zero by its kinds")
                 used.add("d-inv")
                 return -(t * t * d(arg))
@@ -201,7 +202,8 @@ def carry_out(term: Term, variables: tuple[Tensor, ...], used: set[str]) -> Term
 
 def through(term: Term, middles: tuple[Tensor, ...]) -> Term:
     """Every derivative of a term that depends on its variable through ``middles`` alone, split there."""
-    if any(mentions(one, other) for one in middles for other in middles if one is not other):
+    pairs = [(one, other) for n, one in enumerate(middles) for k, other in enumerate(middles) if n != k]
+    if any(mentions(one, other) for one, other in pairs):
         raise ValueError("d-through: the tensors in the middle depend on one another")
 
     def visit(t: Term) -> Term:
@@ -227,7 +229,7 @@ def unfold(term: Term, chosen: tuple[Tensor, ...]) -> Term:
     return rebuild(term, lambda t: unfold(t, chosen))
 
 
-def explicit(term: Term, sizes: Mapping[Size, int], values: Mapping[Tensor, Any], at: Mapping[Index, int]) -> Term:
+def explicit(term: Term, sizes: Mapping[Size, int], values: Mapping[Any, Any], at: Mapping[Index, int]) -> Term:
     """A term written out at explicit sizes and values: no index, sum, tensor or delta is left.
 
     ``values`` maps tensors without a definition (and lookups' positions, from 0) to nested tuples of exact numbers.
@@ -280,9 +282,9 @@ def ball(term: Term) -> Any:
     raise ValueError(f"ball: {type(term).__name__} is not closed")
 
 
-def expanded(term: Term) -> Term:
-    """A term with every definition in it unfolded."""
-    return unfold(term, tuple(t for t in tensors_of(term) if t.body is not None))
+def expanded(term: Term, variable: Tensor | None = None) -> Term:
+    """A term with every definition in it unfolded, but not that of ``variable``."""
+    return unfold(term, tuple(t for t in tensors_of(term) if t.body is not None and t is not variable))
 
 
 def fill(term: Term, hole: Tensor, value: Callable[..., Term]) -> Term:
@@ -329,11 +331,8 @@ def _match(pattern: Term, term: Term, free: tuple[Index, ...]) -> dict[Index, An
     where: dict[Index, AnyIndex] = {}
     for name, index in pairs:
         if name in free and isinstance(name, Index):
-            if where.setdefault(name, index) != index:
-                return None
-        elif name != index:
-            return None
-    return where
+            where.setdefault(name, index)
+    return where if all(move(name, where) == index for name, index in pairs) else None
 
 
 def nonnegative(term: Term) -> bool:
@@ -375,7 +374,8 @@ def vanishes_with(term: Term, tensors: tuple[Tensor, ...]) -> bool:
                 return summand(body, bound | {index})
             case Entry(tensor, indices) if tensor in tensors and tensor.kind == "nonnegative":
                 met.add(tensor)
-                return len(set(indices)) == len(indices) and bound <= set(indices)
+                plain = all(isinstance(i, Index) for i in indices)
+                return plain and len(set(indices)) == len(indices) and bound <= set(indices)
             case Mul():
                 factors = _factors(t)
                 carriers = [f for f in factors if not positive(flatten(expanded(f)))]
