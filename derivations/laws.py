@@ -18,7 +18,7 @@ from derivations.proof import Chain, Equation, ProofError, Verdict
 from derivations.terms import Diff, Index, Term, indices_of
 from derivations.tex import statement
 
-FAMILIES = ("lemmas", "bayes", "softmax", "cross_entropy", "attention", "projections")
+FAMILIES = ("lemmas", "bayes", "softmax", "cross_entropy", "attention", "projections", "dynamics", "feedback")
 
 
 @dataclass(frozen=True)
