@@ -39,7 +39,7 @@ def plan(size: Size, done: Done) -> list[Job]:
     published = Config(
         task=StickyMarkov(length=400 if quick else 2000, held_out=2),
         update=SGD(rate=0.01),
-        gradients="kernel",
+        gradients="fused",
         evaluate_every=500,
         checkpoint_every=500,
         snapshots=21,

@@ -57,7 +57,7 @@ def published(size: Size) -> list[Job]:
     quick = size == "quick"
     base = Config(
         task=StickyMarkov(length=500 if quick else 2000, held_out=2 if quick else 4),
-        gradients="kernel",
+        gradients="fused",
         evaluate_every=500 if quick else 100,
         checkpoint_every=500,
         laws=200 if quick else 400,
@@ -81,7 +81,7 @@ def tuned_config(update: Any) -> Config:
         task=StickyMarkov(length=2000, held_out=4),
         update=update,
         steps=steps,
-        gradients="kernel",
+        gradients="fused",
         evaluate_every=steps,
         checkpoint_every=steps,
     )
