@@ -98,6 +98,15 @@ def integers(xp: Namespace, name: str, x: Any, like: Any) -> None:
     _companion(xp, name, x, like, "integral", "integers")
 
 
+def is_floating(xp: Namespace, x: Any) -> bool:
+    """Whether an argument that may hold indices or numbers holds numbers (symbols count as numbers)."""
+    try:
+        own = _arrays.namespace_of(x)
+        return own is xp if _arrays.symbolic(xp) else bool(own.isdtype(x.dtype, "real floating"))
+    except (TypeError, ValueError, AttributeError):
+        return False
+
+
 def shapes(**arguments: tuple[Any, str]) -> tuple[tuple[int, ...], Mapping[str, int]]:
     """Match shapes against words, e.g. ``shapes(q=(q, "n d_k"), k=(k, "m d_k"))``; all leading axes are equal.
 

@@ -66,6 +66,16 @@ def upstream(head: Head, u: Array) -> Head:
     return head._replace(u=u if head.mask is None else _arrays.keep(head.xp, _arrays.seeing_queries(head.mask), u))
 
 
+def centre_of(xp: _arrays.Namespace, v: Array, mask: Array) -> Array:
+    """(..., 1, d_v): the mean of the values that somebody sees. Taking it out of every v leaves b - bbar unchanged."""
+    if mask is None:
+        return xp.sum(v, axis=-2, keepdims=True) / max(v.shape[-2], 1)
+    seen = _arrays.seen_keys(mask)
+    some = _arrays.namespace_of(seen).any(seen, axis=-2, keepdims=True)
+    count = xp.sum(_arrays.keep(xp, seen, xp.ones_like(v)), axis=-2, keepdims=True)
+    return xp.sum(v, axis=-2, keepdims=True) / xp.where(some, count, xp.ones_like(count))
+
+
 def forward(head: Head) -> Attention:
     """The three equations above, in the accumulation dtype."""
     xp = head.xp

@@ -60,7 +60,7 @@ class BlockGradients(NamedTuple):
     attention: BlockAttention | None
 
 
-def _sizes(
+def sizes(
     x: Array, y: Array, W_Q: Array, W_K: Array, W_V: Array, W_O: Array, heads: int, groups: int
 ) -> tuple[int, int, int]:
     """d_k, d_v and C; every projection has the shape that heads and input give it."""
@@ -147,7 +147,7 @@ def attention_block_gradients(
     xp = _checks.floats(optional, x=x, W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O)
     heads = _checks.natural("heads", heads, least=1)
     groups = heads if kv_heads is None else _checks.natural("kv_heads", kv_heads, least=1)
-    d_k, _, classes = _sizes(x, x if y is None else y, W_Q, W_K, W_V, W_O, heads, groups)
+    d_k, _, classes = sizes(x, x if y is None else y, W_Q, W_K, W_V, W_O, heads, groups)
     for (name, c), size in zip(given.items(), (W_Q.shape[1], W_K.shape[1], W_V.shape[1], classes), strict=True):
         _checks.vector(name, c, "columns", size)
     _checks.booleans(xp, "mask", mask, x)

@@ -17,6 +17,7 @@ gradient are 0 (PyTorch says NaN). 0 log 0 = 0: a logit of -inf is fine where th
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from bayesgrad import _arrays, _checks
@@ -33,9 +34,64 @@ class CrossEntropy(NamedTuple):
     logit_gradient: Array
 
 
-def _hard(xp: _arrays.Namespace, z: Array, y: Array, ignore: int, omega: Array, validate: bool) -> tuple[Array, Array]:
-    """One-hot rows (0 where ignored), and each position's share in the mean's denominator."""
-    own, classes = _arrays.namespace_of(y), z.shape[-1]
+class Options(NamedTuple):
+    """The options of a call after checking, class weights in the accumulation dtype."""
+
+    reduction: str
+    ignore_index: int
+    omega: Array
+    smoothing: Array
+
+
+def options(
+    xp: _arrays.Namespace, classes: int, reduction: str, ignore_index: int, class_weights: Array, label_smoothing: float
+) -> Options:
+    """Look at the options once, for the dense and for the fused form."""
+    _checks.choice("reduction", reduction, REDUCTIONS)
+    if class_weights is not None:
+        _checks.vector("class_weights", class_weights, "C", classes)
+    smoothing = _checks.real(xp, "label_smoothing", label_smoothing)
+    if isinstance(smoothing, float) and not 0 <= smoothing <= 1:
+        raise ValueError(f"label_smoothing: got {label_smoothing!r}, expected a number in [0, 1]")
+    if isinstance(ignore_index, bool) or not isinstance(ignore_index, int):
+        raise TypeError(f"ignore_index: got {type(ignore_index).__name__}, expected an integer")
+    return Options(reduction, ignore_index, _arrays.widen(xp, class_weights), smoothing)
+
+
+def target_mass(
+    xp: _arrays.Namespace, targets: Array, like: Array, shape: tuple[int, ...], chosen: Options, validate: bool
+) -> Array:
+    """t (..., C), the one normal form of every variant, in the accumulation dtype. ``like`` gives dtype and device."""
+    wide = _arrays.widen(xp, like)
+    symbolic, classes = _arrays.symbolic(xp), shape[-1]
+    if _checks.is_floating(xp, targets):
+        _checks.floats(logits=like, targets=targets)
+        _checks.same_shape("targets", targets, shape, "the logits")
+        hot, share = _arrays.widen(xp, targets), None
+    else:
+        _checks.integers(xp, "targets", targets, like)
+        _checks.same_shape("targets", targets, shape[:-1], "the logits without their last axis")
+        hot = _one_hot(xp, targets, wide, shape, chosen.ignore_index, validate)
+        share = hot if chosen.omega is None else hot * chosen.omega
+    t, smoothing = hot, chosen.smoothing
+    if not (isinstance(smoothing, float) and smoothing == 0):
+        # The total of an unsmoothed row: 1 for an index target, 0 where ignored.
+        total = xp.sum(hot, axis=-1, keepdims=True)
+        t = hot * (1 - smoothing) + total * (smoothing / max(classes, 1))
+    if chosen.omega is not None:
+        t = t * chosen.omega
+    if chosen.reduction == "mean":
+        if share is None:
+            return t / max(math.prod(shape[:-1]), 1)
+        counted = xp.sum(share)
+        t = t / (counted if symbolic else xp.where(counted == 0, xp.ones_like(counted), counted))
+    return t
+
+
+def _one_hot(
+    xp: _arrays.Namespace, y: Array, like: Array, shape: tuple[int, ...], ignore: int, validate: bool
+) -> Array:
+    own, classes = _arrays.namespace_of(y), shape[-1]
     counted = y != ignore
     if validate and _arrays.concrete(y):
         outside = own.logical_and(counted, own.logical_or(y < 0, y >= classes))
@@ -43,9 +99,7 @@ def _hard(xp: _arrays.Namespace, z: Array, y: Array, ignore: int, omega: Array, 
             found = int(y[outside][0])
             raise ValueError(f"targets: got {found}, expected 0..{classes - 1} or ignore_index = {ignore}")
     one = own.logical_and(_arrays.one_hot(xp, y, classes), own.expand_dims(counted, axis=-1))
-    hot = _arrays.keep(xp, one, xp.ones_like(z))
-    share = hot if omega is None else hot * omega
-    return hot, xp.sum(share, axis=-1)
+    return _arrays.keep(xp, one, _arrays.full_like(xp, like, shape, 1))
 
 
 def cross_entropy(
@@ -85,34 +139,9 @@ def cross_entropy(
     """
     xp = _checks.floats({"class_weights": class_weights}, logits=logits)
     _checks.shapes(logits=(logits, "C"))
-    _checks.choice("reduction", reduction, REDUCTIONS)
-    classes = logits.shape[-1]
-    if class_weights is not None:
-        _checks.vector("class_weights", class_weights, "C", classes)
-    smoothing = _checks.real(xp, "label_smoothing", label_smoothing)
-    if isinstance(smoothing, float) and not 0 <= smoothing <= 1:
-        raise ValueError(f"label_smoothing: got {label_smoothing!r}, expected a number in [0, 1]")
-    if isinstance(ignore_index, bool) or not isinstance(ignore_index, int):
-        raise TypeError(f"ignore_index: got {type(ignore_index).__name__}, expected an integer")
-    z, omega = _arrays.widen(xp, logits, class_weights)
-    soft = _arrays.symbolic(xp) and _arrays.namespace_of(targets) is xp
-    if soft or (not _arrays.symbolic(xp) and _soft(xp, targets)):
-        _checks.floats(logits=logits, targets=targets)
-        _checks.same_shape("targets", targets, logits.shape, "the logits")
-        hot = _arrays.widen(xp, targets)
-        count = _arrays.full_like(xp, z, tuple(z.shape)[:-1], 1)
-    else:
-        _checks.integers(xp, "targets", targets, logits)
-        _checks.same_shape("targets", targets, tuple(logits.shape)[:-1], "the logits without their last axis")
-        hot, count = _hard(xp, z, targets, ignore_index, omega, validate)
-    # tau of the unsmoothed target times eps/C: for an index target 1 (or 0 where ignored).
-    total = xp.sum(hot, axis=-1, keepdims=True)
-    unsmoothed = isinstance(smoothing, float) and smoothing == 0
-    t = hot if unsmoothed else hot * (1 - smoothing) + total * (smoothing / max(classes, 1))
-    t = t if omega is None else t * omega
-    if reduction == "mean":
-        counted = xp.sum(count)
-        t = t / (counted if _arrays.symbolic(xp) else xp.where(counted == 0, xp.ones_like(counted), counted))
+    chosen = options(xp, logits.shape[-1], reduction, ignore_index, class_weights, label_smoothing)
+    t = target_mass(xp, targets, logits, tuple(logits.shape), chosen, validate)
+    z = _arrays.widen(xp, logits)
     surprise = log_weights_of(xp, z, None)
     if not _arrays.symbolic(xp):
         surprise = xp.where(t == 0, xp.zeros_like(surprise), surprise)
@@ -124,10 +153,3 @@ def cross_entropy(
         # A position without target mass takes no part, even where its logits are NaN.
         r = xp.where(xp.any(t != 0, axis=-1, keepdims=True), r, xp.zeros_like(r))
     return CrossEntropy(*_arrays.narrow(xp, logits.dtype, loss, r))
-
-
-def _soft(xp: _arrays.Namespace, targets: Array) -> bool:
-    try:
-        return bool(_arrays.namespace_of(targets).isdtype(targets.dtype, "real floating"))
-    except (TypeError, ValueError, AttributeError):
-        return False

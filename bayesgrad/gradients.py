@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from bayesgrad import _arrays, _checks
 from bayesgrad._types import Array, Bools, Floats, Scale
-from bayesgrad.attention import Attention, Head, checked, forward
+from bayesgrad.attention import Attention, Head, centre_of, checked, forward
 
 
 class AttentionGradients(NamedTuple):
@@ -192,24 +192,10 @@ def key_gradient(
     return _arrays.narrow(xp, q.dtype, xp.matmul(xp.matrix_transpose(ds), factor * wide))
 
 
-def _centre(head: Head) -> Array:
-    """(..., 1, d_v): the mean of the values that somebody sees. Any common shift of b leaves b - bbar unchanged."""
-    xp, v = head.xp, head.v
-    ones = xp.ones_like(v)
-    if head.mask is not None:
-        seen = _arrays.seen_keys(head.mask)
-        some = _arrays.namespace_of(seen).any(seen, axis=-2, keepdims=True)
-        count = xp.sum(_arrays.keep(xp, seen, ones), axis=-2, keepdims=True)
-        count = xp.where(some, count, xp.ones_like(count))
-    else:
-        count = max(v.shape[-2], 1)
-    return xp.sum(v, axis=-2, keepdims=True) / count
-
-
 def backward(head: Head, made: Attention, bias_shape: tuple[int, ...] | None) -> AttentionGradients:
     """All gradients of the head, in the accumulation dtype."""
     xp, a, u = head.xp, made.weights, head.u
-    centre = _centre(head)
+    centre = centre_of(xp, head.v, head.mask)
     relative = xp.matmul(u, xp.matrix_transpose(head.v - centre))
     b = relative + xp.sum(u * centre, axis=-1, keepdims=True)
     if head.dropout is None:
