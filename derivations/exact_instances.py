@@ -1,0 +1,410 @@
+"""The route "exact": every equation of a law, decided at explicit sizes as an identity of rational functions.
+
+The sizes differ pairwise, so that no axis can pass for another. exp(s_ij) is an indeterminate of its own, and so is
+1/Z_i; nothing is sampled to accept: left - right is the zero function or it is not. A wrong law is rejected by a
+difference that is not 0 together with a rational point at which it is not 0.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+
+from derivations import evidence
+from derivations.functions import Functions, Poly, Room, Undecided, with_room
+from derivations.instances import Bodies, Case, Instance, free_of
+from derivations.laws import Law, Part, labels, law
+from derivations.proof import Equation
+from derivations.terms import (
+    At,
+    Count,
+    Delta,
+    Diff,
+    Entry,
+    Index,
+    Lookup,
+    Size,
+    Sum,
+    Tensor,
+    Term,
+    children,
+    indices_of,
+    lift,
+    rename,
+)
+from derivations.wrong_laws import WrongLaw, wrong_laws
+
+SOURCES = ("derivations/*.py", "bayesgrad/theorems.py")
+# Sizes of n and m, then of the others in order of their names: pairwise different.
+SHAPES = (((2, 3), (4, 5, 1, 6, 7, 8, 9)), ((3, 2), (1, 4, 5, 6, 7, 8, 9)), ((6, 7), (5, 4, 3, 2, 1, 8, 9)))
+PATTERNS = (("all", "holes", "empty row"), ("all", "empty row"), ("all",))
+
+
+# --- which cases ------------------------------------------------------------------------------------------------------
+
+
+def bodies_of(claim: Equation) -> dict[Tensor, Callable[..., Any] | None]:
+    """What is drawn freely or by a definition that makes the hypotheses true."""
+    return {tensor: body for equation in (*claim.given, claim) for tensor, body in equation.sample.items()}
+
+
+def sizes_of(terms: Iterable[Term], bodies: Bodies) -> set[Size]:
+    """Every size that some terms and the definitions in them speak of."""
+    found: set[Size] = set()
+    seen: set[Tensor] = set()
+    todo = list(terms)
+
+    def at(index: Any) -> None:
+        found.add(index.size)
+        if isinstance(index, At):
+            lookup: Lookup = index.lookup
+            found.update(lookup.sizes)
+            for inner in index.indices:
+                at(inner)
+
+    while todo:
+        term = todo.pop()
+        todo += children(term)
+        match term:
+            case Count(size):
+                found.add(size)
+            case Delta(left, right):
+                at(left)
+                at(right)
+            case Sum(index, _):
+                at(index)
+            case Diff(_, wrt):
+                todo.append(wrt)
+            case Entry(tensor, indices):
+                for index in indices:
+                    at(index)
+                if tensor in seen:
+                    continue
+                seen.add(tensor)
+                found.update(tensor.sizes)
+                slots = tuple(Index("r", size) for size in tensor.sizes)
+                body = bodies.get(tensor, tensor.body)
+                if body is not None:
+                    todo.append(lift(body(*slots)))
+                elif tensor.through is not None:
+                    todo += [t(*(Index("r", size) for size in t.sizes)) for t in tensor.through]
+    return found
+
+
+def sides(claim: Equation) -> Iterator[Term]:
+    """Every term of a claim and of its hypotheses."""
+    for equation in (claim, *claim.given):
+        yield equation.lhs
+        yield equation.rhs
+
+
+def cases_of(terms: Iterable[Term], bodies: Bodies) -> list[Case]:
+    """Small cases first; the last is the large one, 6 by 7."""
+    found = sizes_of(terms, bodies)
+    names = sorted(size.name for size in found)
+    leading = [name for name in ("n", "m") if name in names]
+    rest = [name for name in names if name not in leading]
+    out = []
+    for (first, others), patterns in zip(SHAPES, PATTERNS, strict=True):
+        lengths = dict(zip(("n", "m"), first, strict=True))
+        free = iter([*([] if "n" in leading else first[:1]), *([] if "m" in leading else first[1:]), *others])
+        lengths |= {name: next(free) for name in rest}
+        masked = _has_indicator(terms, bodies)
+        for pattern in patterns if masked else patterns[:1]:
+            out.append(Case(tuple((name, lengths[name]) for name in (*leading, *rest)), pattern))
+    return out
+
+
+def _has_indicator(terms: Iterable[Term], bodies: Bodies) -> bool:
+    probe = Instance(Functions(Room()), Case(()), bodies)
+    seen: set[Tensor] = set()
+    todo = list(terms)
+    while todo:
+        term = todo.pop()
+        todo += children(term)
+        if isinstance(term, Entry):
+            seen |= probe.depends(term.tensor)
+    return any(tensor.kind == "indicator" for tensor in seen)
+
+
+# --- one claim in one case --------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Outcome:
+    """What one case said about one claim."""
+
+    case: Case
+    compared: int = 0
+    set_aside: int = 0
+    generators: int = 0
+    counterexample: str = ""
+
+
+def holds(instance: Instance, given: Sequence[Equation], env: dict[Index, int]) -> bool:
+    """Whether every hypothesis is an identity at this position."""
+    for equation in given:
+        for rest in instance.positions([i for i in free_of(equation.lhs, equation.rhs) if i not in env]):
+            at = {**env, **rest}
+            if not instance.ring.is_zero(instance.value(equation.lhs, at) - instance.value(equation.rhs, at)):
+                return False
+    return True
+
+
+def compare(instance: Instance, claim: Equation, order: Sequence[Index], *, first: bool = False) -> Outcome:
+    """left = right at every position at which the hypotheses hold; ``first`` stops at the first difference."""
+    ring = instance.ring
+    out = Outcome(instance.case)
+    for env in instance.positions(order):
+        if not holds(instance, claim.given, env):
+            out.set_aside += 1
+            continue
+        left, right = instance.value(claim.lhs, env), instance.value(claim.rhs, env)
+        out.compared += 1
+        if not ring.is_zero(left - right):
+            out.counterexample = describe(ring, instance.case, env, left, right)
+            break
+    out.generators = ring.size
+    return out
+
+
+def describe(ring: Functions, case: Case, env: dict[Index, int], left: Poly, right: Poly) -> str:
+    """A rational point at which two functions differ: everything that is needed to compute both by hand."""
+    for number in range(100):
+        values = ring.point(number)
+        x, y = ring.value(left, values), ring.value(right, values)
+        if x != y:
+            break
+    else:
+        raise Undecided("the two sides differ as functions, but no rational point that shows it was found")
+    used = [n for n in ring.used((left, right)) if not ring.names[n].startswith("1/(")]
+    point = ", ".join(f"{ring.names[n]} = {values[n]}" for n in used)
+    where = ", ".join(f"{index.name} = {n + 1}" for index, n in env.items())
+    return f"{case}{f'; at {where}' if where else ''}: left {x}, right {y}; where {point or 'nothing is free'}"
+
+
+# --- one law ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Decided:
+    """All cases of one part."""
+
+    name: str
+    outcomes: list[Outcome] = field(default_factory=list)
+    verdict: str = "not applicable"
+    reason: str = ""
+
+    def settle(self) -> None:
+        bad = next((o for o in self.outcomes if o.counterexample), None)
+        if bad:
+            self.verdict, self.reason = "refuted", bad.counterexample
+        elif not sum(o.compared for o in self.outcomes):
+            self.verdict, self.reason = "undecided", "its hypotheses hold in none of the cases"
+        else:
+            self.verdict = "proved"
+
+
+def is_equation(claim: Equation) -> bool:
+    return type(claim) is Equation
+
+
+def decide(found: Law) -> list[Decided]:
+    """Every part of a law in every case; parts that draw the same tensors share one ring and its functions."""
+    parts = {part.name: Decided(part.name) for part in found.parts}
+    groups: dict[Any, list[Part]] = {}
+    for part in found.parts:
+        if is_equation(part.claim):
+            drawn = bodies_of(part.claim)
+            groups.setdefault(frozenset((t, id(body)) for t, body in drawn.items()), []).append(part)
+        else:
+            parts[part.name].reason = "an inequality is no identity of functions"
+    room = Room()
+    for group in groups.values():
+        bodies = bodies_of(group[0].claim)
+        for case in cases_of([side for part in group for side in sides(part.claim)], bodies):
+            try:
+                outcomes = with_room(lambda ring, c=case, g=group, b=bodies: _together(ring, c, g, b), room)
+            except Undecided as problem:
+                for part in group:
+                    parts[part.name].verdict, parts[part.name].reason = "undecided", str(problem)
+                break
+            for part, outcome in zip(group, outcomes, strict=True):
+                parts[part.name].outcomes.append(outcome)
+        else:
+            for part in group:
+                parts[part.name].settle()
+    return list(parts.values())
+
+
+def _together(ring: Functions, case: Case, group: Sequence[Part], bodies: Bodies) -> list[Outcome]:
+    instance = Instance(ring, case, bodies)
+    return [compare(instance, part.claim, part.order) for part in group]
+
+
+def aligned(term: Term, order: Sequence[Index]) -> Term:
+    """``term`` speaking of the indices of a claim: a free index of the same name and size is that of the claim."""
+    where: dict[Index, Any] = {}
+    for index in indices_of(term)[0] - set(order):
+        same = [other for other in order if (other.name, other.size) == (index.name, index.size)]
+        if len(same) != 1:
+            raise Undecided(f"index {index.name} is none of the claim's")
+        where[index] = same[0]
+    return rename(term, where) if where else term
+
+
+def wrong_claim(row: WrongLaw) -> Equation:
+    """The wrong law as an equation under the hypotheses of the right one."""
+    claim, order = row.part.claim, row.part.order
+    left = claim.lhs if row.left is None else aligned(row.left, order)
+    return Equation(left, aligned(row.right, order), claim.free, claim.given)
+
+
+def reject(row: WrongLaw) -> tuple[str, str]:
+    """The verdict on a wrong law and its counterexample; the smallest case that tells comes first."""
+    claim = row.part.claim
+    if not is_equation(claim):
+        return "not applicable", "an inequality is no identity of functions"
+    try:
+        wrong = wrong_claim(row)
+    except Undecided as problem:
+        return "undecided", str(problem)
+    bodies = bodies_of(claim)
+    compared = 0
+    for case in cases_of([*sides(claim), wrong.lhs, wrong.rhs], bodies)[:-1]:
+        try:
+            outcome = with_room(lambda ring, c=case: compare(Instance(ring, c, bodies), wrong, row.part.order))
+        except Undecided as problem:
+            return "undecided", str(problem)
+        if outcome.counterexample:
+            return "refuted", outcome.counterexample
+        compared += outcome.compared
+    return "undecided", f"no difference at {compared} positions"
+
+
+# --- results established by listing every case --------------------------------------------------------------------------
+
+Listing = Callable[[], tuple[str, str, dict[str, Any]]]  # verdict, reason, detail
+_LISTINGS: dict[str, Listing] = {}
+
+
+def exact(label: str) -> Callable[[Listing], Listing]:
+    """Enter a function that establishes a label by enumeration in exact rationals."""
+
+    def enter(listing: Listing) -> Listing:
+        if label in _LISTINGS:
+            raise ValueError(f"exact: {label} has an enumeration already, in {_LISTINGS[label].__module__}")
+        _LISTINGS[label] = listing
+        return listing
+
+    return enter
+
+
+def entry(label: str, route: str) -> dict[str, Any]:
+    """The evidence for one label. ``route`` is what the catalogue says: required, optional, or why it does not apply."""
+    began = time.perf_counter()
+    applies = route in ("required", "optional")
+    if label in _LISTINGS:
+        verdict, reason, detail = _LISTINGS[label]()
+    elif label in labels():
+        verdict, reason, detail = _by_cases(label)
+        if not applies and verdict == "proved":
+            verdict, reason = "not applicable", route
+    else:
+        verdict, reason, detail = ("not run", "it has no statement in symbols yet", {})
+        if not applies:
+            verdict, reason = "not applicable", route
+    return {"verdict": verdict, "reason": reason, "detail": detail, "seconds": round(time.perf_counter() - began, 3)}
+
+
+def _by_cases(label: str) -> tuple[str, str, dict[str, Any]]:
+    decided = decide(law(label))
+    equations = [part for part in decided if part.verdict != "not applicable"]
+    verdicts = {part.verdict for part in equations}
+    for word in ("refuted", "undecided"):
+        if word in verdicts:
+            reason = "; ".join(f"{part.name}: {part.reason}" for part in equations if part.verdict == word)
+            break
+    else:
+        aside = [part.name for part in decided if part.verdict == "not applicable"]
+        compared = sum(o.compared for part in equations for o in part.outcomes)
+        word = "proved" if equations else "not applicable"
+        reason = f"{compared} differences are the zero function" if equations else "every part is an inequality"
+        if equations and aside:
+            reason += f"; not decided here, since they are inequalities: {', '.join(aside)}"
+    cases = dict.fromkeys(str(o.case) for part in equations for o in part.outcomes)
+    detail = {
+        "cases": list(cases),
+        "indeterminates": max((o.generators for part in equations for o in part.outcomes), default=0),
+        "comparisons": sum(o.compared for part in equations for o in part.outcomes),
+        "parts": [
+            {
+                "name": part.name,
+                "verdict": part.verdict,
+                "reason": part.reason,
+                "comparisons": sum(o.compared for o in part.outcomes),
+                "set_aside": sum(o.set_aside for o in part.outcomes),
+            }
+            for part in decided
+        ],
+        "wrong_laws": [_rejection(row) for row in wrong_laws(label)],
+    }
+    return word, reason, detail
+
+
+def _rejection(row: WrongLaw) -> dict[str, Any]:
+    verdict, example = reject(row)
+    return {"id": row.id, "kind": row.kind, "why": row.why, "verdict": verdict, "counterexample": example}
+
+
+def summary(results: dict[str, Any], routes: dict[str, str], name: str) -> tuple[str, list[str]]:
+    """One line about a route, and what is not as it should be."""
+    required = [label for label, route in routes.items() if route == "required"]
+    done = [label for label in required if results[label]["verdict"] == "proved"]
+    rows = [row for entry in results.values() for row in entry["detail"].get("wrong_laws", [])]
+    rows = [row for row in rows if row["verdict"] != "not applicable"]
+    caught = [row for row in rows if row["verdict"] == "refuted"]
+    problems = [
+        f"{label}: {entry['verdict']}: {entry['reason']}"
+        for label, entry in results.items()
+        if entry["verdict"] in ("refuted", "undecided") or (label in required and entry["verdict"] != "proved")
+    ]
+    problems += [f"{row['id']}: wrong law not rejected ({row['counterexample']})" for row in rows if row not in caught]
+    return (
+        f"{name}: {len(done)} of {len(required)} required; {len(caught)} of {len(rows)} near misses refuted",
+        problems,
+    )
+
+
+def record(force: bool, console: Console) -> int:
+    """Decide everything and write the evidence of this route; nothing is run when no source has changed."""
+    from bayesgrad.theorems import THEOREMS
+    from derivations import enumerations as _  # noqa: F401  (enters the listings)
+
+    routes = {theorem.label: theorem.routes["exact"] for theorem in THEOREMS}
+    known = evidence.read("exact")
+    if known is not None and known["sources"] == evidence.sources(SOURCES) and not force:
+        line, problems = summary(known["results"], routes, "exact instances")
+        console.print(f"{line} (up to date)", markup=False)
+        return 1 if problems else 0
+    began = time.perf_counter()
+    progress = track(routes.items(), "exact instances", console=console, disable=not console.is_terminal)
+    results = {label: entry(label, route) for label, route in progress}
+    spent = time.perf_counter() - began
+    evidence.write(
+        "exact",
+        results,
+        sources=evidence.sources(SOURCES),
+        versions=evidence.versions("python-flint"),
+        seconds=spent,
+    )
+    line, problems = summary(results, routes, "exact instances")
+    console.print(f"{line}; {spent:.0f} s", markup=False)
+    for problem in problems:
+        console.print(f"  {problem}", markup=False)
+    return 1 if problems else 0

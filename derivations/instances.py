@@ -1,0 +1,242 @@
+"""A claim at explicit sizes: its very terms, read as functions in which every entry is an indeterminate.
+
+An instance fixes the sizes, the visible pairs and the lookups, and nothing else. Entries of a tensor without a
+definition are indeterminates; exp, log and 1/x adjoin new ones (:mod:`derivations.functions`). A formal derivative is
+carried out by dual numbers: the variable becomes x + eps with eps^2 = 0, and the coefficient of eps is read off. None
+of this looks at the kernel's rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from derivations.functions import Functions, Jet, Poly, Undecided
+from derivations.terms import (
+    Add,
+    AnyIndex,
+    At,
+    Count,
+    Delta,
+    Diff,
+    Entry,
+    Fn,
+    Index,
+    Lookup,
+    Mul,
+    Num,
+    Pow,
+    Size,
+    Sum,
+    Tensor,
+    Term,
+    children,
+    indices_of,
+    lift,
+)
+
+Env = Mapping[Index, int]
+Bodies = Mapping[Tensor, Callable[..., Any] | None]
+PATTERNS = ("all", "holes", "empty row")
+
+
+@dataclass(frozen=True)
+class Case:
+    """Sizes by name, and which pairs are visible: all of them, some, or some but none in the first row."""
+
+    sizes: tuple[tuple[str, int], ...]
+    visible: str = "all"
+
+    def __str__(self) -> str:
+        said = ", ".join(f"{name} = {length}" for name, length in self.sizes)
+        return said if self.visible == "all" else f"{said}; visible: {self.visible}"
+
+
+def visible(pattern: str, at: Sequence[int], last: int) -> bool:
+    """Whether the entry ``at`` of an indicator is 1; ``last`` is the last position of its last axis."""
+    row, column = sum(at[:-1]), at[-1]
+    if pattern == "all":
+        return True
+    if pattern == "empty row" and not any(at[:-1]):
+        return False
+    return (row + 2 * column) % 3 != 1 or column == last
+
+
+Seed = tuple[int, Tensor, tuple[int, ...]]  # the bit of its eps, the tensor and the entry that moves
+
+
+class Instance:
+    """One explicit case over one ring of functions."""
+
+    def __init__(self, ring: Functions, case: Case, bodies: Bodies | None = None):
+        self.ring, self.case = ring, case
+        self.sizes = dict(case.sizes)
+        self.bodies = dict(bodies or {})
+        self._entries: dict[Any, Jet] = {}
+        self._depends: dict[Tensor, frozenset[Tensor]] = {}
+        self._one = Jet(ring, {0: ring.one})
+        self._zero = Jet(ring, {})
+
+    # --- positions ----------------------------------------------------------------------------------------------------
+
+    def size(self, size: Size) -> int:
+        if size.name not in self.sizes:
+            raise Undecided(f"size {size.name}: this case does not fix it")
+        return self.sizes[size.name]
+
+    def lookup(self, lookup: Lookup, at: tuple[int, ...]) -> int:
+        """A fixed table that reaches every position as far as it can: 0, 0, 1, 1, 2, ... with the first axis."""
+        length, over = self.size(lookup.size), self.size(lookup.sizes[0]) if lookup.sizes else 1
+        first = at[0] if at else 0
+        if over > length:
+            return first * length // over
+        return (2 * first + 1) % length
+
+    def index(self, index: AnyIndex, env: Env) -> int:
+        if isinstance(index, At):
+            return self.lookup(index.lookup, tuple(self.index(i, env) for i in index.indices))
+        return env[index]
+
+    def positions(self, free: Sequence[Index]) -> list[dict[Index, int]]:
+        """Every position of some indices."""
+        return [dict(zip(free, at, strict=True)) for at in product(*(range(self.size(index.size)) for index in free))]
+
+    # --- values -------------------------------------------------------------------------------------------------------
+
+    def body(self, tensor: Tensor) -> Callable[..., Any] | None:
+        return self.bodies.get(tensor, tensor.body)
+
+    def opened(self, tensor: Tensor, at: tuple[int, ...]) -> tuple[Term, Env]:
+        """The definition of an entry, with its indices at their positions."""
+        body = self.body(tensor)
+        assert body is not None
+        slots = tuple(Index("r", size) for size in tensor.sizes)
+        return lift(body(*slots)), dict(zip(slots, at, strict=True))
+
+    def depends(self, tensor: Tensor) -> frozenset[Tensor]:
+        """Every tensor that an entry depends on, itself included."""
+        if tensor not in self._depends:
+            self._depends[tensor] = frozenset({tensor})
+            found = {tensor}
+            todo: list[Term] = []
+            slots = tuple(Index("r", size) for size in tensor.sizes)
+            body = self.body(tensor)
+            if body is not None:
+                todo.append(lift(body(*slots)))
+            elif tensor.through is not None:
+                todo += [t(*(Index("r", size) for size in t.sizes)) for t in tensor.through]
+            while todo:
+                term = todo.pop()
+                todo += children(term)
+                if isinstance(term, Entry) and term.tensor not in found:
+                    found |= self.depends(term.tensor)
+            self._depends[tensor] = frozenset(found)
+        return self._depends[tensor]
+
+    def value(self, term: Term, env: Env) -> Poly:
+        """A term as a function."""
+        return self.jet(term, env, ()).value
+
+    def entry(self, tensor: Tensor, at: tuple[int, ...], seeds: tuple[Seed, ...] = ()) -> Jet:
+        """One entry of a tensor, with its derivatives in the seeds."""
+        near = tuple(seed for seed in seeds if seed[1] in self.depends(tensor))
+        key = tensor, at, near
+        if key not in self._entries:
+            self._entries[key] = self._entry(tensor, at, near)
+        return self._entries[key]
+
+    def _entry(self, tensor: Tensor, at: tuple[int, ...], seeds: tuple[Seed, ...]) -> Jet:
+        own = [seed for seed in seeds if seed[1] is tensor]
+        if own:  # the variable itself: whatever it is defined by stays as it is
+            rest = tuple(seed for seed in seeds if seed[1] is not tensor)
+            out = self.entry(tensor, at, rest)
+            for bit, _, moved in own:
+                if moved == at:
+                    out = out + Jet(self.ring, {bit: self.ring.one})
+            return out
+        if self.body(tensor) is not None:
+            term, env = self.opened(tensor, at)
+            out = self.jet(term, env, seeds)
+            return Jet(self.ring, {bits: self.ring.reduce(p) for bits, p in out.parts.items()})
+        if tensor.kind == "indicator":
+            last = self.size(tensor.sizes[-1]) - 1 if tensor.sizes else 0
+            return self._one if visible(self.case.visible, at or (0,), last) else self._zero
+        place = f"[{','.join(str(n + 1) for n in at)}]" if at else ""
+        out = Jet(self.ring, {0: self.ring.symbol(f"{tensor.name}{place}", positive=tensor.kind != "real")})
+        if seeds and tensor.through is not None:
+            out = out + self._chain(*tensor.through, seeds)
+        return out
+
+    def _chain(self, g: Tensor, u: Tensor, seeds: tuple[Seed, ...]) -> Jet:
+        """sum_r u_r dg_r: the derivative of a function of g alone whose partial derivatives are u."""
+        if len(seeds) > 1:
+            raise Undecided("a second derivative of a function of which only the first is declared")
+        bit = seeds[0][0]
+        out = self.ring.zero
+        for at in product(*(range(self.size(size)) for size in g.sizes)):
+            slope = self.entry(g, at, seeds).parts.get(bit)
+            if slope is not None:
+                out = out + self.entry(u, at).value * slope
+        return Jet(self.ring, {bit: out})
+
+    def jet(self, term: Term, env: Env, seeds: tuple[Seed, ...]) -> Jet:
+        """A term with its derivatives in the seeds."""
+        match term:
+            case Num(value):
+                return Jet(self.ring, {0: self.ring.number(value)})
+            case Count(size):
+                return Jet(self.ring, {0: self.ring.number(self.size(size))})
+            case Delta(left, right):
+                return self._one if self.index(left, env) == self.index(right, env) else self._zero
+            case Entry(tensor, indices):
+                return self.entry(tensor, tuple(self.index(i, env) for i in indices), seeds)
+            case Add(terms):
+                return self._sum(self.jet(t, env, seeds) for t in terms)
+            case Mul(factors):
+                out = self._one
+                for factor in sorted(factors, key=_cheap_first):
+                    out = out * self.jet(factor, env, seeds)
+                    if not out:
+                        break
+                return out
+            case Pow(base, exponent):
+                return self.jet(base, env, seeds).power(exponent)
+            case Sum(index, body):
+                return self._sum(self.jet(body, {**env, index: n}, seeds) for n in range(self.size(index.size)))
+            case Fn("exp", arg):
+                return self.jet(arg, env, seeds).exp()
+            case Fn("inv", arg):
+                return self.jet(arg, env, seeds).inv()
+            case Fn("log", arg):
+                return self.jet(arg, env, seeds).log()
+            case Diff(body, Entry(tensor, indices)):
+                bit = 1 << len(seeds)
+                while any(bit == seed[0] for seed in seeds):
+                    bit <<= 1
+                moved = (bit, tensor, tuple(self.index(i, env) for i in indices))
+                full = self.jet(body, env, (*seeds, moved))
+                return Jet(self.ring, {bits & ~bit: p for bits, p in full.parts.items() if bits & bit})
+        raise Undecided(f"this route has no value for {type(term).__name__}")
+
+    def _sum(self, jets: Any) -> Jet:
+        parts: dict[int, Poly] = {}
+        for jet in jets:
+            for bits, p in jet.parts.items():
+                parts[bits] = parts[bits] + p if bits in parts else p
+        return Jet(self.ring, parts)
+
+
+def _cheap_first(term: Term) -> int:
+    match term:
+        case Num() | Delta() | Count():
+            return 0
+        case Entry(tensor, _):
+            return 1 if tensor.kind == "indicator" else 2
+    return 3
+
+
+def free_of(*terms: Term) -> list[Index]:
+    """The free indices of some terms, in a fixed order."""
+    return sorted(set().union(*(indices_of(t)[0] for t in terms)), key=lambda index: index.uid)
