@@ -9,6 +9,7 @@ same proof as the general case.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from derivations.laws import Part, axes, equation, instance_of, proves
 from derivations.notation import HEAD, Head, d_k, d_v
@@ -368,7 +369,7 @@ def key_law() -> list[Part]:
         total(lambda j: Diff(H.L(), H.key(j, e)), over=m), lift(0), given=(EVERY_ROW_SEES,), sample=law.sample
     )
     factor = lambda i: H.scale() * H.bbar(i) * H.q(i, e)  # noqa: E731
-    everywhere = instance_of("softmax.jacobian", *_all_normalised())
+    everywhere = every_row_normalised()
     steps = (
         Chain(claim.lhs)
         .rewrite(
@@ -397,7 +398,8 @@ def key_law() -> list[Part]:
     ]
 
 
-def _all_normalised() -> Proved:
+@cache
+def every_row_normalised() -> Equation:
     """The weights of each row sum to one, where every row sees a key."""
     claim = Equation(total(lambda j: H.a(i, j), over=m), lift(1), given=(EVERY_ROW_SEES,), sample={H.s: None})
     proof = (
@@ -406,7 +408,7 @@ def _all_normalised() -> Proved:
         .definition(H.Z(i) * inv(H.Z(i)), "which is the mass of the row", H.Z)
         .rewrite(claim.rhs, "and that is not zero", EVERY_ROW_SEES, lambda h: h(i))
     )
-    return claim, proof
+    return instance_of("softmax.jacobian", claim, proof)
 
 
 @proves("attention.saturation-bound")
@@ -464,10 +466,15 @@ def _two_keys() -> Part:
 
 
 def _saturation(sign: int) -> Part:
+    claim, _, proof = saturation_claim(sign, SEES, equation("softmax.jacobian", "normalisation"))
+    name = "upper" if sign > 0 else "lower"
+    return Part(name, claim, proof, "R_i may be the range of b_i over the visible keys.")
+
+
+def saturation_claim(sign: int, sees: Equation, normalised: Equation) -> tuple[AtMost, Tensor, Chain]:
     """a_ij (1 - a_ij) R - (+-) dL/ds_ij is a sum of weights times what R leaves above a difference."""
     routing = equation("attention.routing-law")
-    normalised = equation("softmax.jacobian", "normalisation")
-    R = Tensor("R", (n,))
+    R = Tensor("R", (n,), "nonnegative")
     near, far = Index("j", m), Index("k", m)
     up = sign * (H.b(i, near) - H.b(i, far))
     both = H.M(i, near) * H.M(i, far)
@@ -491,7 +498,8 @@ def _saturation(sign: int) -> Part:
     claim = AtMost(
         sign * gradient,
         H.a(i, j) * (1 - H.a(i, j)) * R(i),
-        given=(SEES, spread),
+        (i, j),
+        (sees, spread),
         sample={H.s: None, H.v: None},
     )
     one = total(lambda k: H.a(i, k), over=m)
@@ -523,5 +531,4 @@ def _saturation(sign: int) -> Part:
             H.a,
         )
     )
-    name = "upper" if sign > 0 else "lower"
-    return Part(name, claim, proof, "R_i may be the range of b_i over the visible keys.")
+    return claim, R, proof

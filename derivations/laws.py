@@ -18,7 +18,17 @@ from derivations.proof import Chain, Equation, ProofError, Verdict
 from derivations.terms import Diff, Index, Term, indices_of
 from derivations.tex import statement
 
-FAMILIES = ("lemmas", "bayes", "softmax", "cross_entropy", "attention", "projections", "dynamics", "feedback")
+FAMILIES = (
+    "lemmas",
+    "bayes",
+    "softmax",
+    "cross_entropy",
+    "attention",
+    "projections",
+    "dynamics",
+    "feedback",
+    "geometry",
+)
 
 
 @dataclass(frozen=True)
