@@ -16,7 +16,19 @@ from typing import Any, Literal
 from derivations import rules
 from derivations.index_calculus import flatten, positive, same
 from derivations.numeric import Counterexample, Formal, Real, differs
-from derivations.terms import Delta, Index, Size, Tensor, Term, children, indices_of, lift, tensors_of
+from derivations.terms import (
+    AnyIndex,
+    Delta,
+    Index,
+    Size,
+    Tensor,
+    Term,
+    children,
+    indices_of,
+    lift,
+    tensors_of,
+    things_of,
+)
 
 Word = Literal["proved", "refuted", "undecided"]
 
@@ -155,6 +167,13 @@ class _Run:
         self.defined: set[str] = set()
         self.compared = 0
         self.names: dict[str, Any] = {}
+        self.vetted: set[Tensor] = set()
+        self.meaningful = False
+        self.free: set[Index] = set()
+        self.bound: set[Index] = set()
+        # a hypothesis speaks of all positions of its own free indices, but of one position of every other
+        self.fixed = {i for g in claim.given for i in _free(g.lhs, g.rhs) if i not in g.free}
+        self.scope = {*_free(claim.lhs, claim.rhs), *self.fixed}
         self.bodies = {t: body for g in (*claim.given, claim) for t, body in g.sample.items()}
         self.leans: list[Equation] = []
 
@@ -163,8 +182,16 @@ class _Run:
         claim = self.claim
         if isinstance(claim, Witness):
             return self.witness(claim)
+        if odd := [g for g in claim.given if type(g) not in (Equation, AtMost)]:
+            raise ProofError(f"hypothesis {odd[0].says!r}: expected an equation or an inequality")
         self.well_formed(claim.lhs, claim.rhs, *(side for g in claim.given for side in (g.lhs, g.rhs)))
-        self.well_formed(proof.start, *(step.after for step in proof.steps))
+        for index in self.scope:
+            self.called(index)
+        self.meaningful = True
+        for term in (proof.start, *(step.after for step in proof.steps)):
+            self.well_formed(term)
+            if stray := indices_of(term)[0] - self.scope:
+                raise ProofError(f"index {min(i.name for i in stray)} of a step is no index of the claim")
         bound = isinstance(claim, (AtMost, Minimum))
         first = claim.rhs - claim.lhs if isinstance(claim, AtMost) else claim.lhs
         links = [(first, Step(proof.start, "algebra", "the proof starts at the left side"))]
@@ -177,26 +204,29 @@ class _Run:
         for number, (left, step) in enumerate(links):
             where = f"step {number} ({step.rule}: {step.why})"
             follows = self.follows(left, step)
-            doubt, compared = differs(
-                left,
-                step.after,
-                claim.given,
-                kind=Formal,
-                seed=self.seed + number,
-                tries=2,
-                spread=9,
-                bodies=self.bodies,
-            )
+            doubt, compared = self.evaluated(left, step.after, self.seed + number)
             self.compared += compared
             if not follows:
                 return f"{where} does not follow" + (f"; {doubt}" if doubt else "")
             if doubt:
                 return f"{where}: the kernel accepts what evaluation denies, so it is at fault; {doubt}"
+            if not compared:
+                return f"{where}: no instance that satisfies the hypotheses could be evaluated"
         if isinstance(claim, AtMost):
             self.bounded(claim, before)
         elif isinstance(claim, Minimum):
             self.minimum(claim, before)
         return ""
+
+    def evaluated(self, left: Term, right: Term, seed: int) -> tuple[Counterexample | None, int]:
+        """An instance on which a link fails, and how many places were compared; hypotheses may be hard to meet."""
+        for tries in (2, 40):
+            found, compared = differs(
+                left, right, self.claim.given, kind=Formal, seed=seed, tries=tries, spread=9, bodies=self.bodies
+            )
+            if compared:
+                break
+        return found, compared
 
     def follows(self, before: Term, step: Step) -> bool:
         """Whether the rule of a step leads from ``before`` to ``step.after``."""
@@ -227,34 +257,51 @@ class _Run:
     ) -> tuple[Term, Term]:
         """The two sides after replacing equals by equals."""
         assumed = equation in self.claim.given
+        if type(equation) is not Equation or not (assumed or is_proved(equation)):
+            raise ProofError("rewrite: this is no equation that was proved or is a hypothesis of this claim")
         if assumed:
             self.used.add("hypothesis")
-        elif type(equation) is not Equation or not is_proved(equation):
-            raise ProofError("rewrite: the equation is neither proved nor a hypothesis of this claim")
         else:
             self.leans.append(equation)
         for other in equation.given:
             if other not in self.claim.given:
                 raise ProofError(f"rewrite: the equation needs the hypothesis {other.says!r}, which is not given here")
-        free = equation.free if assumed else tuple(_free(equation.lhs, equation.rhs))
+        mine = _free(equation.lhs, equation.rhs)
+        free = equation.free if assumed else tuple(mine)
         everywhere = not assumed and not equation.given
         if context is None:
-            replaced, count = rules.replace(before, equation.lhs, equation.rhs, free, everywhere)
+            loose = tuple(i for i in free if assumed or i not in self.fixed)
+            replaced, count = rules.replace(before, equation.lhs, equation.rhs, loose, everywhere)
             if not count:
                 raise ProofError("rewrite: the left side of the equation does not occur")
+            self.placed(replaced)
             return replaced, after
         hole = Tensor("□", tuple(i.size for i in free))
         around = lift(context(hole))
+        if caught := indices_of(around)[1] & set(mine):
+            raise ProofError(f"rewrite: the context binds the index {min(i.name for i in caught)} of the equation")
+        self.placed(around)
         if rules.under_derivative(around, hole):
             raise ProofError("rewrite: the hole stands inside a derivative, where an equation of values says nothing")
 
         def put(side: Term) -> Term:
-            return rules.fill(around, hole, lambda *at: rules.rename(side, dict(zip(free, at, strict=True))))
+            return rules.fill(around, hole, lambda *at: rules.rename(side, placed(at)))
+
+        def placed(at: tuple[AnyIndex, ...]) -> dict[Index, AnyIndex]:
+            where = dict(zip(free, at, strict=True))
+            if not assumed and any(i in self.fixed and where[i] is not i for i in free):
+                raise ProofError("rewrite: the equation is known only where its hypothesis is given")
+            return where
 
         for old, new in ((equation.lhs, equation.rhs), (equation.rhs, equation.lhs)):
             if same(before, put(old)):
                 return put(new), after
         raise ProofError("rewrite: the context with one side of the equation in it is not the term before")
+
+    def placed(self, term: Term) -> None:
+        """Every free index of a rewritten term is one of the claim: no other position need exist."""
+        if stray := indices_of(term)[0] - self.scope:
+            raise ProofError(f"rewrite: nothing says that there is a position {min(i.name for i in stray)}")
 
     def bounded(self, claim: AtMost, gap: Term) -> None:
         """The end of a proof of an inequality: the gap is a sum of nonnegative terms, or the kernel objects."""
@@ -293,18 +340,41 @@ class _Run:
         """No index both free and bound, one thing a name, and every declared kind true of its definition."""
         for term in terms:
             free, bound = indices_of(term)
-            if both := free & bound:
+            self.free |= free
+            self.bound |= bound
+            if both := self.free & self.bound:
                 raise ProofError(f"index {min(i.name for i in both)} is used both free and bound")
-            for tensor in sorted(tensors_of(term), key=lambda t: t.uid):
-                things: list[Any] = [tensor, *tensor.sizes]
-                for thing in things:
-                    if self.names.setdefault(f"{type(thing).__name__} {thing.name}", thing) != thing:
-                        raise ProofError(f"two different things are called {thing.name}")
-                slots = tuple(Index("r", size) for size in tensor.sizes)
-                if tensor.body is not None and indices_of(tensor.unfold(slots))[0] - set(slots):
-                    raise ProofError(f"tensor {tensor.name}: its definition depends on an index that is not its own")
-                if tensor.body is not None and tensor.kind != "real" and not self.kind_holds(tensor):
-                    raise ProofError(f"tensor {tensor.name}: its definition is not seen to be {tensor.kind}")
+            for thing in {i.size for i in bound} | things_of(term):
+                self.called(thing)
+            if rules.curvature(term):
+                raise ProofError("a second derivative of a function of which only the gradient is known")
+            for tensor in sorted(tensors_of(term) - self.vetted, key=lambda t: t.uid):
+                self.vetted.add(tensor)
+                self.vet(tensor)
+
+    def called(self, thing: Any) -> None:
+        """One name, one thing."""
+        if self.names.setdefault(f"{type(thing).__name__} {thing.name}", thing) != thing:
+            raise ProofError(f"two different things are called {thing.name}")
+
+    def vet(self, tensor: Tensor) -> None:
+        """A definition depends on its own indices, not on itself, and has the kind that was declared for it."""
+        for thing in (tensor, *tensor.sizes):
+            self.called(thing)
+        inner: list[Term] = [t(*(Index("r", size) for size in t.sizes)) for t in tensor.through or ()]
+        if tensor.body is not None:
+            slots, body = tensor.definition
+            inner.append(body)
+            if indices_of(body)[0] - set(slots):
+                raise ProofError(f"tensor {tensor.name}: its definition depends on an index that is not its own")
+            if rules.curvature(body):
+                raise ProofError("a second derivative of a function of which only the gradient is known")
+            for thing in things_of(body):
+                self.called(thing)
+        if any(tensor in tensors_of(t) for t in inner):
+            raise ProofError(f"tensor {tensor.name}: it is defined by itself")
+        if tensor.body is not None and tensor.kind != "real" and not self.kind_holds(tensor):
+            raise ProofError(f"tensor {tensor.name}: its definition is not seen to be {tensor.kind}")
 
     def kind_holds(self, tensor: Tensor) -> bool:
         """Whether a definition has the kind that was declared for it: by its form, or as the gap of an inequality."""
@@ -321,15 +391,17 @@ class _Run:
                 is_proved(fact)
                 and all(g in self.claim.given for g in fact.given)
                 and set(_free(fact.lhs, fact.rhs)) == set(fact.free)
+                and not self.fixed.intersection(fact.free)
             ):
                 if is_proved(fact):
                     self.leans.append(fact)
                 self.used.add("instance" if is_proved(fact) else "hypothesis")
                 return same(body, rules.rename(fact.rhs - fact.lhs, dict(zip(fact.free, slots, strict=True))))
-            case (Minimum() as fact, value) if is_proved(fact) and fact.at is not None and callable(value):
+            case (Minimum() as fact, value) if is_proved(fact) and not fact.given and fact.at and callable(value):
                 self.used.add("instance")
                 self.leans.append(fact)
                 point = lift(value(*slots))
+                self.well_formed(point)
                 return positive(flatten(point)) and same(body, rules.fill(fact.lhs, fact.at, lambda: point))
         return False
 
@@ -338,6 +410,8 @@ class _Run:
         claim = self.claim
         if isinstance(claim, Witness):
             return self.contradiction(claim)
+        if not self.meaningful:
+            return None
         left, right = (claim.rhs, claim.lhs) if isinstance(claim, Minimum) else (claim.lhs, claim.rhs)
         try:
             return differs(

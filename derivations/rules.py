@@ -355,6 +355,22 @@ def nonnegative(term: Term) -> bool:
     return False
 
 
+def curvature(term: Term) -> bool:
+    """Whether a derivative is taken of a derivative of a function of which only the gradient is known."""
+    if isinstance(term, Diff) and _has_slope(term.body):
+        return True
+    return any(curvature(t) for t in children(term))
+
+
+def _has_slope(term: Term) -> bool:
+    match term:
+        case Diff(body, _) if any(t.through for t in tensors_of(body)):
+            return True
+        case Entry(tensor, _) if tensor.body is not None:
+            return _has_slope(tensor.definition[1])
+    return any(_has_slope(t) for t in children(term))
+
+
 def under_derivative(term: Term, tensor: Tensor) -> bool:
     """Whether an entry of ``tensor`` stands inside a derivative."""
     if isinstance(term, Diff):
