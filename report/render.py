@@ -108,7 +108,7 @@ def html(context: Context, tree: doc.Document) -> tuple[str, list[str]]:
     def say(id: str) -> Markup:
         return Markup(renderer.message(id))
 
-    renderer.used |= {"ui.matches", "heading.contents", *(() if context.only else graph.MESSAGES)}
+    renderer.used |= {"ui.matches", "heading.contents", *(() if context.only else (*graph.MESSAGES, *head.MESSAGES))}
     template = _templates().get_template("page.html.j2")
     values = {
         "document": tree, "languages": LANGUAGES, "fonts": Markup(fonts()), "style": Markup(_asset("style.css")),

@@ -155,7 +155,7 @@ class HtmlRenderer:
         body = "".join(f"<tr>{cells(row)}</tr>" for row in table.rows)
         name = escape_html(table.name or "table")
         return (
-            f'<div class="scroll" tabindex="0" role="region" aria-label="{name}"><table class="{name}">'
+            f'<div class="scroll" tabindex="0" role="group" aria-label="{name}"><table class="{name}">'
             f"{caption}{top}<tbody>{body}</tbody></table></div>"
         )
 

@@ -52,7 +52,7 @@ def html(context: Context, placed: Layout) -> str:
         f'<button type="button" id="graph-larger">{_message(context, "ui.zoom_in")}</button> '
         f'<button type="button" id="graph-smaller">{_message(context, "ui.zoom_out")}</button>'
         f'<ul class="legend" aria-label="legend">{legend}</ul></div>'
-        '<div class="graph" tabindex="0" role="region" aria-label="dependency graph">'
+        '<div class="graph" tabindex="0" role="group" aria-label="dependency graph">'
         f'<svg id="dependency-graph" viewBox="0 0 {width:g} {height:.1f}" role="group" '
         f'aria-label="{escape_html(context.messages.english("heading.graph"))}">'
         '<defs><marker id="graph-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
@@ -91,10 +91,10 @@ def _node(context: Context, label: str, place: Point) -> str:
         status = "failed"
     told = f"{label}: {context.messages.english(f'verdict.{status}')}"
     return (
-        f'<a href="#{escape_html(label)}" class="node {status}" data-label="{escape_html(label)}" '
-        f'aria-label="{escape_html(told)}">'
-        f'<rect x="{x:.0f}" y="{y:.1f}" width="{WIDTH}" height="{HEIGHT}" rx="7"/>'
-        f'<text class="mark" x="{x + 13:.0f}" y="{y + 26:.1f}" text-anchor="middle">{mark(status, TONES)}</text>'
-        f'<text class="family" x="{x + 26:.0f}" y="{y + 15:.1f}">{escape_html(family)}</text>'
+        f'<a href="#{escape_html(label)}" class="node {status}" data-label="{escape_html(label)}">'
+        f'<rect x="{x:.0f}" y="{y:.1f}" width="{WIDTH}" height="{HEIGHT}" rx="7">'
+        f"<title>{escape_html(told)}</title></rect> "
+        f'<text class="mark" x="{x + 13:.0f}" y="{y + 26:.1f}" text-anchor="middle">{mark(status, TONES)}</text> '
+        f'<text class="family" x="{x + 26:.0f}" y="{y + 15:.1f}">{escape_html(family)}</text> '
         f'<text class="name" x="{x + 26:.0f}" y="{y + 31:.1f}">{escape_html(name)}</text></a>'
     )

@@ -31,11 +31,11 @@ NAMES = (
 
 def build(context: Context) -> Section:
     header: tuple[Line, ...] = tuple(
-        (Msg(f"column.{name}"),) for name in ("ours", "meaning", "papers", "pytorch", "flash")
+        (Msg(f"column.{name}"),) for name in ("meaning", "ours", "papers", "pytorch", "flash")
     )
     rows: list[tuple[Line, ...]] = []
     for ours, meaning, *others in NAMES:
-        rows.append(((Math(ours),), (Text(meaning),), *(prose(name) for name in others)))
+        rows.append(((Text(meaning),), (Math(ours),), *(prose(name) for name in others)))
     return Section(
         "notation",
         (Msg("heading.notation"),),
@@ -61,7 +61,7 @@ def build(context: Context) -> Section:
                 )
             ),
             Table(
-                header, tuple(rows), "lllll", (Msg("caption.notation"),), name="notation", widths=(1, 1.5, 1.6, 2, 1.2)
+                header, tuple(rows), "lllll", (Msg("caption.notation"),), name="notation", widths=(1.5, 1, 1.6, 2, 1.2)
             ),
         ),
     )
