@@ -72,6 +72,11 @@ def narrow(xp: Namespace, dtype: Any, *arrays: Any) -> Any:
     return out[0] if len(out) == 1 else tuple(out)
 
 
+def transpose(xp: Namespace, x: Any) -> Any:
+    """The last two axes exchanged. The attribute, which all of PyTorch's transformations know, where there is one."""
+    return xp.matrix_transpose(x) if symbolic(xp) else x.mT
+
+
 def full_like(xp: Namespace, x: Any, shape: tuple[int, ...], value: float) -> Any:
     """An array of one value with the dtype and device of ``x``."""
     if symbolic(xp):
@@ -118,6 +123,14 @@ def hide(xp: Namespace, scores: Any, mask: Any) -> Any:
     return xp.where(mask, scores, full_like(xp, scores, (), -math.inf))
 
 
+def constant(xp: Namespace, x: Any) -> Any:
+    """``x`` as a constant for PyTorch's and JAX's own differentiation: a shift that changes nothing has no gradient."""
+    name = getattr(xp, "__name__", "")
+    if name == "array_api_compat.torch":
+        return x.detach()
+    return sys.modules["jax"].lax.stop_gradient(x) if name == "jax.numpy" else x
+
+
 def quiet(xp: Namespace) -> Any:
     """No warnings from NumPy where s - top overflows to -inf (whose exponential, 0, is right) or is inf - inf."""
     numpy_based = getattr(xp, "__name__", "") in ("array_api_compat.numpy", "array_api_strict")
@@ -139,7 +152,7 @@ def exp_visible(xp: Namespace, scores: Any, mask: Any) -> tuple[Any, Any, Any]:
         terms = keep(xp, mask, terms)
         total = xp.sum(terms, axis=-1, keepdims=True)
         return terms, xp.where(seeing_queries(mask), total, total * 0 + 1), top
-    top = xp.where(top == -math.inf, xp.zeros_like(top), top)
+    top = constant(xp, xp.where(top == -math.inf, xp.zeros_like(top), top))
     with quiet(xp):
         terms = xp.exp(scores - top)
     total = xp.sum(terms, axis=-1, keepdims=True)

@@ -80,7 +80,7 @@ def forward(head: Head) -> Attention:
     """The three equations above, in the accumulation dtype."""
     xp = head.xp
     # The scale meets q before the product, so that no intermediate is larger than the score itself.
-    scores = xp.matmul(head.q * head.scale, xp.matrix_transpose(head.k))
+    scores = xp.matmul(head.q * head.scale, _arrays.transpose(xp, head.k))
     if head.bias is not None:
         scores = scores + head.bias
     scores = _arrays.hide(xp, scores, head.mask)

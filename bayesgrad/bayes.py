@@ -346,7 +346,7 @@ def hmm_filter(
             _checks.distributions(xp, name, x, empty=False)
     pi, T, E = _arrays.widen(xp, initial, transition, emission)
     seen = _arrays.keep(xp, hot, xp.ones(tuple(hot.shape), dtype=E.dtype, device=array_api_compat.device(E)))
-    likelihood = xp.matmul(seen, xp.matrix_transpose(E))
+    likelihood = xp.matmul(seen, _arrays.transpose(xp, E))
     alpha, log_likelihood = _forward(xp, pi, T, likelihood, validate, "observations")
     predictive = xp.matmul(xp.matmul(alpha, T), E)
     return Filter(*_arrays.narrow(xp, initial.dtype, alpha, predictive, log_likelihood))

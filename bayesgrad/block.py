@@ -178,15 +178,15 @@ def attention_block_gradients(
         label_smoothing=label_smoothing,
         validate=validate,
     )
-    u = split_heads(xp.matmul(r, xp.matrix_transpose(W_O)), heads)
+    u = split_heads(xp.matmul(r, _arrays.transpose(xp, W_O)), heads)
     head = upstream(head, u)
     got = backward(head, made, None if bias is None else tuple(bias.shape))
     dq = merge_heads(got.queries)
     dk = merge_heads(sum_groups(got.keys, groups))
     dv = merge_heads(sum_groups(got.values, groups))
     x, y = _visible_inputs(xp, head.mask, x, y)
-    through_q = xp.matmul(dq, xp.matrix_transpose(W_Q))
-    through_kv = xp.matmul(dk, xp.matrix_transpose(W_K)) + xp.matmul(dv, xp.matrix_transpose(W_V))
+    through_q = xp.matmul(dq, _arrays.transpose(xp, W_Q))
+    through_kv = xp.matmul(dk, _arrays.transpose(xp, W_K)) + xp.matmul(dv, _arrays.transpose(xp, W_V))
     found = BlockGradients(
         loss=loss,
         x=through_q if cross else through_q + through_kv,

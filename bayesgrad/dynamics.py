@@ -105,7 +105,7 @@ def value_step(
     _checks.shapes(weights=(weights, "n m"), u=(u, "n d_v"))
     eta = _checks.real(xp, "eta", eta)
     a, wide_u = _arrays.widen(xp, weights, u)
-    gradient = xp.matmul(xp.matrix_transpose(a), wide_u)
+    gradient = xp.matmul(_arrays.transpose(xp, a), wide_u)
     dv = gradient * -eta
     return ValueStep(*_arrays.narrow(xp, u.dtype, dv, xp.matmul(a, dv), xp.sum(gradient * gradient) * -eta))
 
@@ -131,7 +131,7 @@ def score_step(
         _checks.distributions(xp, "weights", weights)
     eta = _checks.real(xp, "eta", eta)
     a, wide_u, wide_v = _arrays.widen(xp, weights, u, v)
-    gradient = _score_gradient(xp, a, xp.matmul(wide_u, xp.matrix_transpose(wide_v)))
+    gradient = _score_gradient(xp, a, xp.matmul(wide_u, _arrays.transpose(xp, wide_v)))
     ds = gradient * -eta
     # Softmax's adjoint is symmetric: the same matrix takes ds to da that takes b to dL/ds.
     da = _score_gradient(xp, a, ds)
@@ -161,7 +161,7 @@ def feedback(
     _checks.shapes(weights=(weights, "n m"), u=(u, "n d_v"))
     eta = _checks.real(xp, "eta", eta)
     a, wide_u = _arrays.widen(xp, weights, u)
-    db = xp.matmul(xp.matmul(wide_u, xp.matrix_transpose(wide_u)), a) * -eta
+    db = xp.matmul(xp.matmul(wide_u, _arrays.transpose(xp, wide_u)), a) * -eta
     return Feedback(*_arrays.narrow(xp, u.dtype, db, _advantage(xp, a, db)))
 
 
@@ -204,18 +204,18 @@ def feedback_full(
     _checks.vector("c_O_step", c_O_step, "C", size["C"])
     eta = _checks.real(xp, "eta", eta)
     a, wide_v, r, p, W, tau, dW, dc = _arrays.widen(xp, *arguments.values(), W_O, totals, W_O_step, c_O_step)
-    u = xp.matmul(r, xp.matrix_transpose(W))
-    dv = xp.matmul(xp.matrix_transpose(a), u) * -eta
+    u = xp.matmul(r, _arrays.transpose(xp, W))
+    dv = xp.matmul(_arrays.transpose(xp, a), u) * -eta
     dz = xp.matmul(xp.matmul(a, dv), W)
     if dW is not None:
         dz = dz + xp.matmul(xp.matmul(a, wide_v), dW)
     if dc is not None:
         dz = dz + dc
     dr = xp.expand_dims(tau, axis=-1) * _score_gradient(xp, p, dz)
-    du = xp.matmul(dr, xp.matrix_transpose(W))
+    du = xp.matmul(dr, _arrays.transpose(xp, W))
     if dW is not None:
-        du = du + xp.matmul(r, xp.matrix_transpose(dW))
-    db = xp.matmul(u, xp.matrix_transpose(dv)) + xp.matmul(du, xp.matrix_transpose(wide_v))
+        du = du + xp.matmul(r, _arrays.transpose(xp, dW))
+    db = xp.matmul(u, _arrays.transpose(xp, dv)) + xp.matmul(du, _arrays.transpose(xp, wide_v))
     return Feedback(*_arrays.narrow(xp, v.dtype, db, _advantage(xp, a, db)))
 
 
@@ -241,7 +241,7 @@ def weight_space_value_step(
     _checks.shapes(x=(x, "m d_x"), value_gradient=(value_gradient, "m d_v"))
     eta = _checks.real(xp, "eta", eta)
     wide_x, dv = _arrays.widen(xp, x, value_gradient)
-    moved = xp.matmul(wide_x, xp.matmul(xp.matrix_transpose(wide_x), dv))
+    moved = xp.matmul(wide_x, xp.matmul(_arrays.transpose(xp, wide_x), dv))
     if bias:
         moved = moved + xp.sum(dv, axis=-2, keepdims=True)
     return _arrays.narrow(xp, x.dtype, moved * -eta)

@@ -171,7 +171,7 @@ def proximal_m_step(
     _checks.shapes(v=(v, "m d_v"), weights=(weights, "n m"), u=(u, "n d_v"))
     eta = _checks.real(xp, "eta", eta, positive=True)
     v0, a, wide_u = _arrays.widen(xp, v, weights, u)
-    return _arrays.narrow(xp, v.dtype, v0 - eta * xp.matmul(xp.matrix_transpose(a), wide_u))
+    return _arrays.narrow(xp, v.dtype, v0 - eta * xp.matmul(_arrays.transpose(xp, a), wide_u))
 
 
 def gaussian_mixture_responsibilities(

@@ -108,6 +108,10 @@ def attention_block_gradients(
         return sweep.block(x.dtype, parameters, t, cross=y is not None)
 
 
+def _transposed(x: Array) -> Array:
+    return x.mT
+
+
 class _Sweep:
     """The arguments that do not change from tile to tile."""
 
@@ -169,7 +173,7 @@ class _Sweep:
         self, x: Array, y: Array, weights: tuple[Array, ...], t: Array, mask: Array, n: int, m: int
     ) -> dict[str, Array]:
         """One problem without leading axes. Features stand before positions: thin products are fast that way round."""
-        xp, T = self.xp, self.xp.matrix_transpose
+        xp, T = self.xp, _transposed
         W_Q, W_K, W_V, W_O, c_Q, c_K, c_V, c_O = weights
         seen = Visibility(xp, self.do, mask, self.causal, n, m, _arrays.array_api_compat.device(x))
         # Inputs with 0 where the query sees nothing or nobody sees the key: 0 * NaN is NaN.
@@ -210,7 +214,7 @@ class _Sweep:
         self, q: Array, k: Array, v: Array, W_O: Array, c_O: Array, t: Array, seen: Visibility
     ) -> dict[str, Array]:
         """The sweep itself: q (H, d_k, n), k (H, d_k, m), v (H, d_v, m), t (n, C)."""
-        xp, do, T, n, m = self.xp, self.do, self.xp.matrix_transpose, seen.n, seen.m
+        xp, do, T, n, m = self.xp, self.do, _transposed, seen.n, seen.m
         H, d_v = v.shape[0], v.shape[1]
         # b - bbar is computed from the values without what they share, as in the dense form.
         centre = xp.sum(v, axis=-1, keepdims=True) / max(m, 1)

@@ -55,7 +55,7 @@ def compatibility(
     xp = _checks.floats(u=u, v=v)
     _checks.shapes(u=(u, "n d_v"), v=(v, "m d_v"))
     wide_u, wide_v = _arrays.widen(xp, u, v)
-    return _arrays.narrow(xp, u.dtype, xp.matmul(wide_u, xp.matrix_transpose(wide_v)))
+    return _arrays.narrow(xp, u.dtype, xp.matmul(wide_u, _arrays.transpose(xp, wide_v)))
 
 
 def _weights_and(name: str, weights: Array, other: Array, validate: bool) -> _arrays.Namespace:
@@ -158,7 +158,7 @@ def value_gradient(
     xp = _checks.floats(weights=weights, u=u)
     _checks.shapes(weights=(weights, "n m"), u=(u, "n d_v"))
     a, wide_u = _arrays.widen(xp, weights, u)
-    return _arrays.narrow(xp, weights.dtype, xp.matmul(xp.matrix_transpose(a), wide_u))
+    return _arrays.narrow(xp, weights.dtype, xp.matmul(_arrays.transpose(xp, a), wide_u))
 
 
 def query_gradient(
@@ -189,14 +189,14 @@ def key_gradient(
     _, size = _checks.shapes(score_gradient=(score_gradient, "n m"), q=(q, "n d_k"))
     factor = _checks.scale(xp, scale, size["d_k"])
     ds, wide = _arrays.widen(xp, score_gradient, q)
-    return _arrays.narrow(xp, q.dtype, xp.matmul(xp.matrix_transpose(ds), factor * wide))
+    return _arrays.narrow(xp, q.dtype, xp.matmul(_arrays.transpose(xp, ds), factor * wide))
 
 
 def backward(head: Head, made: Attention, bias_shape: tuple[int, ...] | None) -> AttentionGradients:
     """All gradients of the head, in the accumulation dtype."""
     xp, a, u = head.xp, made.weights, head.u
     centre = centre_of(xp, head.v, head.mask)
-    relative = xp.matmul(u, xp.matrix_transpose(head.v - centre))
+    relative = xp.matmul(u, _arrays.transpose(xp, head.v - centre))
     b = relative + xp.sum(u * centre, axis=-1, keepdims=True)
     if head.dropout is None:
         # b without what all keys share: a common offset in v costs no accuracy (docs/numerics.md).
@@ -208,9 +208,9 @@ def backward(head: Head, made: Attention, bias_shape: tuple[int, ...] | None) ->
     return AttentionGradients(
         weights=b,
         scores=ds,
-        values=xp.matmul(xp.matrix_transpose(used), u),
+        values=xp.matmul(_arrays.transpose(xp, used), u),
         queries=along_k * head.scale,
-        keys=xp.matmul(xp.matrix_transpose(ds), head.q * head.scale),
+        keys=xp.matmul(_arrays.transpose(xp, ds), head.q * head.scale),
         bias=None if bias_shape is None else _arrays.unbroadcast(xp, ds, bias_shape),
         scale=xp.sum(along_k * head.q),
     )

@@ -45,7 +45,7 @@ class InputGradients(NamedTuple):
 
 def over_positions(xp: _arrays.Namespace, x: Array, gradient: Array) -> Array:
     """sum_i x_i^T gradient_i over every leading axis as well: the projection is shared by all of them."""
-    product = xp.matmul(xp.matrix_transpose(x), gradient)
+    product = xp.matmul(_arrays.transpose(xp, x), gradient)
     return xp.sum(product, axis=tuple(range(len(product.shape) - 2))) if len(product.shape) > 2 else product
 
 
@@ -129,8 +129,8 @@ def input_gradients(
     _checks.matrix("W_V", W_V, ("d_y" if cross else "d_x", W_K.shape[0]), ("d_v", size["d_v"]))
     dtype = queries.dtype
     dq, dk, dv, wq, wk, wv = _arrays.widen(xp, queries, keys, values, W_Q, W_K, W_V)
-    through_q = xp.matmul(dq, xp.matrix_transpose(wq))
-    through_kv = xp.matmul(dk, xp.matrix_transpose(wk)) + xp.matmul(dv, xp.matrix_transpose(wv))
+    through_q = xp.matmul(dq, _arrays.transpose(xp, wq))
+    through_kv = xp.matmul(dk, _arrays.transpose(xp, wk)) + xp.matmul(dv, _arrays.transpose(xp, wv))
     if cross:
         return InputGradients(*_arrays.narrow(xp, dtype, through_q, through_kv))
     return InputGradients(_arrays.narrow(xp, dtype, through_q + through_kv), None)

@@ -1,0 +1,128 @@
+r"""The head as a node of PyTorch's graph, with our closed forms as its derivatives.
+
+.. math::
+
+    \text{backward: } u \mapsto \left(\frac{\partial L}{\partial q}, \frac{\partial L}{\partial k},
+    \frac{\partial L}{\partial v}\right) \text{ by the laws}, \qquad
+    \text{forward mode: } dg_i = \sum_j da_{ij} v_j + a_{ij}\, dv_j, \quad
+    da_{ij} = a_{ij} \Big(ds_{ij} - \sum_k a_{ik}\, ds_{ik}\Big)
+
+Double backward works because the laws are differentiable themselves: under ``create_graph`` they are recorded. Nothing
+of size n x m is kept between forward and backward; the weights are computed again.
+
+This module needs PyTorch; the rest of the package does not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bayesgrad import _arrays, _checks
+from bayesgrad import attention as _forward
+from bayesgrad import attention_gradients as _backward
+from bayesgrad._types import Bools, Floats, Scale
+from bayesgrad.gradients import _score_gradient
+from bayesgrad.heads import repeat_groups
+
+
+class _Attention(torch.autograd.Function):
+    """g from q, k, v, bias, scale, and what is constant: mask and dropout."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(q: Tensor, k: Tensor, v: Tensor, bias: Any, scale: Any, mask: Any, dropout: Any) -> Tensor:
+        return _forward(q, k, v, mask=mask, bias=bias, scale=scale, dropout=dropout).context
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        tensors = [x if isinstance(x, Tensor) else None for x in inputs]
+        ctx.number = None if isinstance(inputs[4], Tensor) else inputs[4]
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        (u,) = gradients
+        q, k, v, bias, scale, mask, dropout = ctx.saved_tensors
+        got = _backward(q, k, v, u, mask=mask, bias=bias, scale=ctx.number if scale is None else scale, dropout=dropout)
+        return got.queries, got.keys, got.values, got.bias, None if scale is None else got.scale, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        q, k, v, bias, scale, mask, dropout = ctx.saved_tensors
+        dq, dk, dv, dbias, dscale, _, _ = tangents
+        factor = _checks.scale(_arrays.namespace_of(q), ctx.number if scale is None else scale, q.shape[-1])
+        a = _forward(q, k, v, mask=mask, bias=bias, scale=factor, dropout=dropout).weights
+        visible = _arrays.visibility(_arrays.namespace_of(q), mask, bias, q.shape[-2], k.shape[-2])
+        if visible is not None:  # as in the forward map: what nobody sees does not matter, even if NaN
+            seen, seeing = _arrays.seen_keys(visible), _arrays.seeing_queries(visible)
+            q, dq = (None if x is None else x.where(seeing, 0) for x in (q, dq))
+            k, dk, v, dv = (None if x is None else x.where(seen, 0) for x in (k, dk, v, dv))
+        ds = torch.zeros_like(a)
+        if dq is not None:
+            ds = ds + (dq * factor) @ k.mT
+        if dk is not None:
+            ds = ds + (q * factor) @ dk.mT
+        if dscale is not None:
+            ds = ds + (q * dscale) @ k.mT
+        if dbias is not None:
+            ds = ds + dbias
+        if visible is not None:
+            ds = ds.where(visible, 0)
+        da = _score_gradient(
+            _arrays.namespace_of(a), a, ds
+        )  # softmax's adjoint is symmetric: it is its tangent map too
+        if dropout is not None:
+            a, da = a * dropout, da * dropout
+        dg = da @ v
+        return dg if dv is None else dg + a @ dv
+
+
+def attention(
+    q: Floats[Tensor, "*batch queries width"],
+    k: Floats[Tensor, "*batch keys width"],
+    v: Floats[Tensor, "*batch keys values"],
+    *,
+    mask: Bools[Tensor, "*_"] | None = None,
+    bias: Floats[Tensor, "*_"] | None = None,
+    scale: Scale = None,
+    dropout: Floats[Tensor, "*_"] | None = None,
+) -> Floats[Tensor, "*batch queries values"]:
+    """The context g of :func:`bayesgrad.attention`, differentiable: backward, double backward, forward mode, vmap.
+
+    Args:
+        q, k, v: (..., n, d_k), (..., m, d_k), (..., m, d_v). With heads before positions, k and v may have fewer heads
+            than
+            q: query head h reads h // (H/G).
+        mask: booleans, True = may attend (as in ``scaled_dot_product_attention``; ``MultiheadAttention`` means the
+            opposite). bias: added to the scores, differentiable; -inf hides. Both broadcast to (..., n, m).
+        scale: a number or a tensor without axes (then differentiable); 1/sqrt(d_k) by default.
+        dropout: the fixed multiplier, 0 or 1/(1-rate); a constant.
+
+    Returns:
+        (..., n, d_v), in the dtype of q; 16-bit inputs accumulate in float32.
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape.
+
+    Source: ours.
+
+    >>> import torch
+    >>> q, k, v = (torch.ones(2, 3, requires_grad=True) for _ in range(3))
+    >>> attention(q, k, v).sum().backward()
+    >>> v.grad.tolist()
+    [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+    """
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}: got {type(x).__name__}, expected a PyTorch tensor")
+    if dropout is not None and isinstance(dropout, Tensor) and dropout.requires_grad:
+        raise ValueError("dropout: got a tensor that requires a gradient, expected a constant multiplier")
+    if q.ndim >= 3 and k.ndim >= 3 and v.ndim >= 3 and k.shape[-3] == v.shape[-3] != q.shape[-3]:
+        k, v = repeat_groups(k, q.shape[-3]), repeat_groups(v, q.shape[-3])
+    out = _Attention.apply(q, k, v, bias, scale, mask, dropout)
+    return out
