@@ -60,12 +60,27 @@ def rational(value: Fraction) -> Number:
     return flint.fmpq(value.numerator, value.denominator)
 
 
+def _fits(value: Number, kind: str) -> bool:
+    """Whether a drawn value has the kind that its tensor was declared with."""
+    if kind == "indicator":
+        return bool(value == 0 or value == 1)
+    return kind == "real" or bool(value > 0 if kind == "positive" else value >= 0)
+
+
 class Instance:
     """One explicit case: sizes, and a value for each entry, drawn when it is first asked for."""
 
-    def __init__(self, seed: int, spread: int, sizes: Mapping[Size, int] | None = None, bodies: Bodies | None = None):
+    def __init__(
+        self,
+        seed: int,
+        spread: int,
+        sizes: Mapping[Size, int] | None = None,
+        bodies: Bodies | None = None,
+        corner: bool = False,
+    ):
         self.random = random.Random(seed)
         self.spread = spread
+        self.corner = corner  # sizes 0 and 1, and many entries 0
         self.sizes: dict[Size, int] = dict(sizes or {})
         self.bodies = dict(bodies or {})
         self.values: dict[tuple[Tensor, tuple[int, ...]], Number] = {}
@@ -75,7 +90,9 @@ class Instance:
         self._mentions: dict[tuple[Tensor, Tensor], bool] = {}
 
     def size(self, size: Size) -> int:
-        if size not in self.sizes:
+        if size not in self.sizes and self.corner:
+            self.sizes[size] = 1 if size.nonempty else self.random.choice((0, 1, 1, 2))
+        elif size not in self.sizes:
             taken = set(self.sizes.values())
             self.sizes[size] = self.random.choice([n for n in (2, 3) if n not in taken] or [2, 3])
         return self.sizes[size]
@@ -84,6 +101,8 @@ class Instance:
         if isinstance(index, At):
             at = index.lookup, tuple(self.index(i, env) for i in index.indices)
             if at not in self.lookups:
+                if not self.size(index.lookup.size):
+                    raise NotEvaluated(f"{index.lookup.name} has no value in an empty size")
                 self.lookups[at] = self.random.randrange(self.size(index.lookup.size))
             return self.lookups[at]
         return env[index]
@@ -94,6 +113,8 @@ class Instance:
     def draw(self, tensor: Tensor) -> Number:
         if tensor.kind == "indicator":
             return flint.fmpq(int(self.random.random() < 0.7))
+        if tensor.kind != "positive" and self.random.random() < (0.4 if self.corner else 0.1):
+            return ZERO
         top = self.random.randint(1, self.spread)
         sign = self.random.choice((-1, 1)) if tensor.kind == "real" else 1
         return flint.fmpq(sign * top, self.random.choice((1, 1, 2, 3)) if self.spread < 100 else 1)
@@ -106,13 +127,19 @@ class Instance:
                 self.values[where] = self.draw(tensor)
             return self.values[where]
         if where not in self._cache:
-            self._cache[where] = self.value(*self._open(tensor, body, at))
+            value = self._cache[where] = self.value(*self._open(tensor, body, at))
+            if body is not tensor.body and not _fits(value, tensor.kind):
+                raise NotEvaluated(f"{tensor.name}: the sample is not {tensor.kind}")
         return self._cache[where]
 
     @staticmethod
     def _open(tensor: Tensor, body: Callable[..., Any], at: tuple[int, ...]) -> tuple[Term, Env]:
-        slots = tuple(Index("r", size) for size in tensor.sizes)
-        return lift(body(*slots)), dict(zip(slots, at, strict=True))
+        if body is tensor.body:
+            slots, term = tensor.definition
+        else:
+            slots = tuple(Index("r", size) for size in tensor.sizes)
+            term = lift(body(*slots))
+        return term, dict(zip(slots, at, strict=True))
 
     def value(self, term: Term, env: Env) -> Number:
         match term:
@@ -178,7 +205,10 @@ class Instance:
             case Fn("exp", arg):
                 return self.exp(arg, env) * d(arg)
             case Fn("log", arg):
-                return d(arg) / self.value(arg, env)
+                value = self.value(arg, env)
+                if not value > 0:
+                    raise NotEvaluated("log of a number that is not positive")
+                return d(arg) / value
         raise NotEvaluated(f"no derivative for {type(term).__name__}")
 
     def _entry_slope(self, tensor: Tensor, at: tuple[int, ...], wrt: tuple[Tensor, tuple[int, ...]]) -> Number:
@@ -367,16 +397,13 @@ def _free(*terms: Term) -> list[Index]:
 
 
 def holds(instance: Instance, given: Sequence[Any], env: Env) -> bool:
-    """Whether every hypothesis is true on an instance, at the position ``env`` of the claim."""
+    """Whether every hypothesis is true on an instance: at the claim's ``env``, and at all places of its own."""
     for equation in given:
-        free = [i for i in _free(equation.lhs, equation.rhs) if i not in env]
+        free = [i for i in _free(equation.lhs, equation.rhs) if i not in env or i in equation.free]
         for position in positions(instance, free):
             at = {**env, **position}
             gap = instance.value(equation.lhs, at) - instance.value(equation.rhs, at)
-            if getattr(equation, "at_most", False):
-                if gap > 0:
-                    return False
-            elif not (gap == 0 or (isinstance(gap, flint.arb) and gap.contains(0))):
+            if not (gap <= 0 if getattr(equation, "at_most", False) else gap == 0):
                 return False
     return True
 
@@ -396,13 +423,14 @@ def differs(
 ) -> tuple[Counterexample | None, int]:
     """Look for an instance on which left = right (or left <= right) fails; and how many positions were compared.
 
-    Each of ``tries`` instances is compared at up to ``places`` positions of the free indices. ``bodies`` replaces
+    Each of ``tries`` instances is compared at up to ``places`` positions of the free indices; every third one has sizes
+    0 and 1 and many entries 0, where a convention such as inv(0) = 0 shows. ``bodies`` replaces
     definitions, so that hypotheses hold and what a claim does not depend on is drawn directly.
     """
     compared = 0
     flint.ctx.prec = 200
     for attempt in range(tries):
-        instance = kind(hash((seed, attempt)) & 0xFFFFFFFF, spread, bodies=bodies)
+        instance = kind(hash((seed, attempt)) & 0xFFFFFFFF, spread, bodies=bodies, corner=attempt % 3 == 2)
         free = _free(left, right)
         where = positions(instance, free)
         for env in instance.random.sample(where, min(places, len(where))):

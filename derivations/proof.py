@@ -220,7 +220,7 @@ class _Run:
 
     def evaluated(self, left: Term, right: Term, seed: int) -> tuple[Counterexample | None, int]:
         """An instance on which a link fails, and how many places were compared; hypotheses may be hard to meet."""
-        for tries in (2, 40):
+        for tries in (3, 40):
             found, compared = differs(
                 left, right, self.claim.given, kind=Formal, seed=seed, tries=tries, spread=9, bodies=self.bodies
             )
@@ -413,6 +413,7 @@ class _Run:
         if not self.meaningful:
             return None
         left, right = (claim.rhs, claim.lhs) if isinstance(claim, Minimum) else (claim.lhs, claim.rhs)
+        chosen = {t: body for t, body in self.bodies.items() if t.body is None}  # definitions stay as they are
         try:
             return differs(
                 left,
@@ -423,7 +424,7 @@ class _Run:
                 tries=8,
                 spread=3,
                 at_most=isinstance(claim, (AtMost, Minimum)),
-                bodies=self.bodies,
+                bodies=chosen,
             )[0]
         except (ValueError, TypeError):
             return None

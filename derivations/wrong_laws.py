@@ -14,7 +14,7 @@ import numpy as np
 
 from derivations import arrays, proof
 from derivations.laws import Part, law
-from derivations.terms import Term, lift
+from derivations.terms import Term, indices_of, lift, rename
 
 Rows = Mapping[str, "tuple[str, Callable[[Part], Term], str]"]
 
@@ -59,6 +59,12 @@ def misses(label: str) -> Callable[[Maker], Maker]:
     return enter
 
 
+def aligned(right: Term, part: Part) -> Term:
+    """A changed side at the positions of the claim: a row names its indices, and the names decide."""
+    mine = {i.name: i for i in part.order}
+    return rename(right, {i: mine.get(i.name, i) for i in indices_of(right)[0]})
+
+
 @cache
 def wrong_laws(label: str) -> tuple[WrongLaw, ...]:
     """The rows of one label; an empty tuple where there are none."""
@@ -68,7 +74,7 @@ def wrong_laws(label: str) -> tuple[WrongLaw, ...]:
         return ()
     parts = {p.name: p for p in law(label).parts}
     return tuple(
-        WrongLaw(label, f"{label}/{name}", kind, why, parts[part], lift(right))
+        WrongLaw(label, f"{label}/{name}", kind, why, parts[part], aligned(lift(right), parts[part]))
         for part, name, kind, right, why in _ROWS[label]()
     )
 
