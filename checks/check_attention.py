@@ -34,19 +34,24 @@ def _score_gradient(head: Head) -> np.ndarray:
     return bayesgrad.score_gradient(_weights(head), _compatibility(head))
 
 
-@checks("attention.weight-gradient", oracle=head_gradients("a"), given=heads(), states="a")
+@checks("attention.weight-gradient", oracle=head_gradients("a"), given=heads(), states={"weights": "a"})
 def check_weight_gradient(head: Head) -> dict[str, Any]:
     """dL/da_ij = b_ij = D_ij u_i.v_j, the weights taken as free."""
     return {"a": _compatibility(head)}
 
 
-@checks("attention.routing-law", oracle=head_gradients("s"), given=heads(), states="s")
+@checks(
+    "attention.routing-law",
+    oracle=head_gradients("s"),
+    given=heads(),
+    states={"scores": "s", "advantage": "s", "bias": "s"},
+)
 def check_routing_law(head: Head) -> dict[str, Any]:
     """dL/ds_ij = a_ij (b_ij - bbar_i)."""
     return {"s": _score_gradient(head)}
 
 
-@checks("attention.delta-identity", oracle=MEAN_COMPATIBILITY, given=heads(), states="bbar")
+@checks("attention.delta-identity", oracle=MEAN_COMPATIBILITY, given=heads(), states={"delta": "bbar"})
 def check_delta_identity(head: Head) -> dict[str, Any]:
     """sum_k a_ik b_ik = u_i.g_i."""
     g = bayesgrad.attention(
@@ -55,19 +60,29 @@ def check_delta_identity(head: Head) -> dict[str, Any]:
     return {"bbar": gradients.mean_compatibility(head.u, g)}
 
 
-@checks("attention.value-law", oracle=head_gradients("v"), given=heads(), states="v")
+@checks(
+    "attention.value-law",
+    oracle=head_gradients("v"),
+    given=heads(dropout=False),
+    states={"values": "v", "responsibility": "v"},
+)
 def check_value_law(head: Head) -> dict[str, Any]:
     """dL/dv_j = sum_i a_ij D_ij u_i."""
     return {"v": bayesgrad.value_gradient(_weights(head) * head.multiplier, head.u)}
 
 
-@checks("attention.query-law", oracle=head_gradients("q"), given=heads(), states="q")
+@checks(
+    "attention.query-law",
+    oracle=head_gradients("q"),
+    given=heads(),
+    states={"queries": "q", "covariance": "q"},
+)
 def check_query_law(head: Head) -> dict[str, Any]:
     """dL/dq_i = scale sum_j (dL/ds_ij) k_j."""
     return {"q": bayesgrad.query_gradient(_score_gradient(head), head.k, scale=head.scale)}
 
 
-@checks("attention.key-law", oracle=head_gradients("k"), given=heads(), states="k")
+@checks("attention.key-law", oracle=head_gradients("k"), given=heads(), states={"keys": "k"})
 def check_key_law(head: Head) -> dict[str, Any]:
     """dL/dk_j = scale sum_i (dL/ds_ij) q_i."""
     return {"k": bayesgrad.key_gradient(_score_gradient(head), head.q, scale=head.scale)}
@@ -76,7 +91,7 @@ def check_key_law(head: Head) -> dict[str, Any]:
 FIELDS = {"a": "weights", "s": "scores", "v": "values", "q": "queries", "k": "keys", "scale": "scale"}
 
 
-@checks("attention.routing-law", oracle=visible_only(head_gradients(*FIELDS)), given=heads(), states="s", share=0.5)
+@checks("attention.routing-law", oracle=visible_only(head_gradients(*FIELDS)), given=heads(), share=0.5)
 def check_all_gradients_at_once(head: Head) -> dict[str, Any]:
     """``attention_gradients`` gives every law of the head, and dL/dscale = sum_ij (dL/ds_ij) q_i.k_j.
 

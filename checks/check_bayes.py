@@ -13,9 +13,25 @@ from checks.oracles.chances import BIJECTION, BLIND, CHAIN, FILTER, PREDICTIVE, 
 from checks.registry import checks
 
 
-@checks("bayes.posterior-predictive", oracle=PREDICTIVE, given=joints(), states="p")
+@checks(
+    "bayes.posterior-predictive",
+    oracle=PREDICTIVE,
+    given=joints(),
+    states={"mixture": "p", "mixture-by-posterior": "p"},
+)
 def check_posterior_predictive(joint: Joint) -> dict[str, Any]:
-    """p(y|x,c) = sum_theta p(theta|c) p(y|x,theta), wherever (x,c) is possible."""
+    """p(y|x,c) = sum_theta p(theta|c) p(y|x,theta)."""
+    return predictive(joint)
+
+
+@checks("bayes.posterior-predictive", oracle=PREDICTIVE, given=joints(impossible=True), share=0.25)
+def check_impossible_contexts(joint: Joint) -> dict[str, Any]:
+    """The same wherever (x,c) is possible; nothing is claimed elsewhere."""
+    return predictive(joint)
+
+
+def predictive(joint: Joint) -> dict[str, Any]:
+    """The mixture from ``posterior_predictive``, 0 where (x,c) is impossible."""
     beliefs, outcomes = floats(joint.beliefs), floats(joint.outcomes)
     shape = (beliefs.shape[0], *outcomes.shape)
     mixture = bayes.posterior_predictive(
@@ -24,10 +40,10 @@ def check_posterior_predictive(joint: Joint) -> dict[str, Any]:
     return {"p": mixture * possible(joint)}
 
 
-@checks("bayes.risk-decomposition", oracle=only(("R", "H"), RISKS), given=simplices(), states="R")
+@checks("bayes.risk-decomposition", oracle=only(("R", "H"), RISKS), given=simplices(), states={"decomposition": "R"})
 def check_risk_decomposition(example: Simplex) -> dict[str, Any]:
     """R(q) = H(Y|C) + E_c KL(p || q), each term from its own function; the risk is their sum."""
-    P, p, q = example.tensors().values()
+    P, p, q = (floats(w) for w in (example.contexts, example.p, example.q))
     entropy = bayes.conditional_entropy(P, p, units="nats")
     divergence = (P * bayes.kl_divergence(p, q, units="nats")).sum()
     risk = bayes.risk(P, p, q, units="nats")
@@ -36,17 +52,24 @@ def check_risk_decomposition(example: Simplex) -> dict[str, Any]:
     return {"R": entropy + divergence, "H": entropy}
 
 
-@checks("bayes.risk-decomposition", oracle=only(("R",), RISKS), given=simplices(), states="R", share=0.5)
+@checks("bayes.risk-decomposition", oracle=only(("R",), RISKS), given=simplices(), share=0.5)
 def check_risk(example: Simplex) -> dict[str, Any]:
     """R(q) = E[-log q(y|c)], in bits as well."""
-    P, p, q = example.tensors().values()
+    P, p, q = (floats(w) for w in (example.contexts, example.p, example.q))
     return {"R": bayes.risk(P, p, q, units="bits") * np.log(2)}
 
 
-@checks("lemma.gibbs", oracle=only(("KL",), RISKS), given=simplices(), states="KL")
+@checks("bayes.posterior-predictive", oracle=only(("H", "R"), RISKS), given=simplices(), states={"optimum": "H"})
+def check_no_risk_is_below_the_entropy(example: Simplex) -> dict[str, Any]:
+    """The risk of every predictor is at least the conditional entropy, the risk of the truth itself."""
+    P, p, q = (floats(w) for w in (example.contexts, example.p, example.q))
+    return {"H": bayes.risk(P, p, p, units="nats"), "R": bayes.risk(P, p, q, units="nats")}
+
+
+@checks("lemma.gibbs", oracle=only(("KL",), RISKS), given=simplices())
 def check_gibbs(example: Simplex) -> dict[str, Any]:
     """sum p log(p/q) >= 0, and 0 only at p = q."""
-    _, p, q = example.tensors().values()
+    p, q = floats(example.p), floats(example.q)
     found = bayes.kl_divergence(p, q, units="nats")
     equal = np.array([np.array_equal(x * y.sum(), y * x.sum()) for x, y in zip(example.p, example.q, strict=True)])
     if np.any(found < 0) or np.any((found < 1e-12) != equal):
@@ -54,14 +77,14 @@ def check_gibbs(example: Simplex) -> dict[str, Any]:
     return {"KL": found}
 
 
-@checks("bayes.chain-rule", oracle=CHAIN, given=sequences(), states="surprise")
+@checks("bayes.chain-rule", oracle=CHAIN, given=sequences())
 def check_chain_rule(example: Sequences) -> dict[str, Any]:
     """sum_t -log p(y_t|y_<t) = -log p(y_1..y_T), every position supervised."""
     rows = np.array([[float(x) for x in example.conditional(t)] for t in range(len(example.outcomes))])
     return {"surprise": np.asarray(bayes.sequence_surprise(rows, example.outcomes, units="nats"))}
 
 
-@checks("bayes.entropy-is-blind", oracle=BLIND, given=simplices(), states="KL")
+@checks("bayes.entropy-is-blind", oracle=BLIND, given=simplices(), states={"divergence": "KL"})
 def check_entropy_is_blind(example: Simplex) -> dict[str, Any]:
     """A distribution and a rotation of it: equal entropies, positive divergence."""
     p = floats(example.q)
@@ -70,14 +93,14 @@ def check_entropy_is_blind(example: Simplex) -> dict[str, Any]:
     return {"H - H": gap, "KL": bayes.kl_divergence(p, turned, units="nats")}
 
 
-@checks("bayes.bijection", oracle=BIJECTION, given=pairs(), states="p")
+@checks("bayes.bijection", oracle=BIJECTION, given=pairs())
 def check_bijection(example: Pairs) -> dict[str, Any]:
     """A seen key is certain, a new one uniform over the unseen values."""
     size = len(example.permutation)
     return {"p": bayes.bijection_predictive(example.keys, example.values, np.asarray(example.query), size=size)}
 
 
-@checks("bayes.hmm-filter", oracle=FILTER, given=hmms(), states="posterior")
+@checks("bayes.hmm-filter", oracle=FILTER, given=hmms())
 def check_hmm_filter(hmm: Hmm) -> dict[str, Any]:
     """alpha_1 = pi E(., o_1), alpha_{t+1} = E(., o_{t+1}) (alpha_t T)."""
     got = bayes.hmm_filter(floats(hmm.initial), floats(hmm.transition), floats(hmm.emission), hmm.observations)
@@ -88,7 +111,7 @@ def check_hmm_filter(hmm: Hmm) -> dict[str, Any]:
     }
 
 
-@checks("bayes.sticky-markov", oracle=STICKY, given=noisy_chains(), states="p")
+@checks("bayes.sticky-markov", oracle=STICKY, given=noisy_chains())
 def check_sticky_markov(chain: NoisyChain) -> dict[str, Any]:
     """The predictive of y_t is the filter of y_{t-1}, taken one step by P."""
     got = bayes.sticky_markov_predictive(

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 import bayesgrad
-from bayesgrad import block
+from bayesgrad import block, heads
 from bayesgrad.testing.examples import Layer
 from bayesgrad.testing.strategies import layers
-from checks.oracles.layers import layer_gradients, present
+from checks.oracles.layers import HEADS_APART, by_head, layer_gradients, present
 from checks.registry import checks
 
 WEIGHTS = ("W_Q", "W_K", "W_V", "W_O")
@@ -48,7 +48,7 @@ def parts(layer: Layer) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray,
     return got.queries, got.keys, got.values, g, r
 
 
-@checks("attention.upstream", oracle=layer_gradients("g"), given=layers(), states="g")
+@checks("attention.upstream", oracle=layer_gradients("g"), given=layers(), states={"upstream": "g"})
 def check_upstream(layer: Layer) -> dict[str, Any]:
     """u_i = dL/dg_i = r_i W_O^T."""
     between = whole(layer).attention
@@ -59,8 +59,8 @@ def check_upstream(layer: Layer) -> dict[str, Any]:
 @checks(
     "attention.projection-laws",
     oracle=layer_gradients(*WEIGHTS, *BIASES, differentiate=("W_Q",)),
-    given=layers(),
-    states="W_Q",
+    given=layers(cross=None, same_width=True),
+    states={**{name: name for name in WEIGHTS}, "value-bias": "c_V", "c_O": "c_O"},
 )
 def check_projection_laws(layer: Layer) -> dict[str, Any]:
     """dL/dW_Q = sum_i x_i^T dL/dq_i, likewise W_K, W_V, W_O and the biases."""
@@ -69,9 +69,32 @@ def check_projection_laws(layer: Layer) -> dict[str, Any]:
     return {name: getattr(got, name) for name in (*WEIGHTS, *BIASES)}
 
 
-@checks("attention.input-law", oracle=layer_gradients("x", "y"), given=layers(), states="x")
+@checks(
+    "attention.input-law",
+    oracle=layer_gradients("x"),
+    given=layers(cross=False),
+    states={"self-attention": "x"},
+    share=0.5,
+)
 def check_input_law(layer: Layer) -> dict[str, Any]:
-    """dL/dx = dL/dq W_Q^T + dL/dk W_K^T + dL/dv W_V^T; the three apart in cross-attention."""
+    """dL/dx = dL/dq W_Q^T + dL/dk W_K^T + dL/dv W_V^T."""
+    return inputs(layer)
+
+
+@checks(
+    "attention.input-law",
+    oracle=layer_gradients("x", "y"),
+    given=layers(cross=True, same_width=True),
+    states={"queries' input": "x", "keys' input": "y"},
+    share=0.5,
+)
+def check_input_law_of_cross_attention(layer: Layer) -> dict[str, Any]:
+    """The query part for the one input, the key and value parts for the other."""
+    return inputs(layer)
+
+
+def inputs(layer: Layer) -> dict[str, Any]:
+    """dL/dx and, in cross-attention, dL/dy, from ``input_gradients``."""
     dq, dk, dv, _, _ = parts(layer)
     got = bayesgrad.input_gradients(dq, dk, dv, layer.W_Q, layer.W_K, layer.W_V, cross=layer.y is not None)
     return {name: getattr(got, name) for name in present(layer, ("x", "y"))}
@@ -81,9 +104,23 @@ def check_input_law(layer: Layer) -> dict[str, Any]:
     "attention.multi-head",
     oracle=layer_gradients("W_K", "W_V", "W_O", "c_V", "x", differentiate=("W_K",)),
     given=layers(heads=GROUPS),
-    states="W_K",
+    share=0.5,
 )
 def check_multi_head(layer: Layer) -> dict[str, Any]:
     """Query head h reads key/value head h // (H/G), whose gradient sums over its group."""
     got = whole(layer)
     return {name: getattr(got, name) for name in ("W_K", "W_V", "W_O", "c_V", "x")}
+
+
+@checks(
+    "attention.multi-head",
+    oracle=HEADS_APART,
+    given=layers(heads=GROUPS),
+    states={"values": "values", "keys": "keys", "queries": "queries", "upstream": "upstream"},
+)
+def check_heads_apart(layer: Layer) -> dict[str, Any]:
+    """The laws hold head by head; keys and values sum over the query heads that read them."""
+    q, k, v = by_head(layer)
+    u = heads.split_heads(layer.logit_gradient() @ layer.W_O.T, layer.heads)
+    got = heads.grouped_attention_gradients(q, k, v, u, mask=layer.mask, scale=layer.scale)
+    return {"queries": got.queries, "keys": got.keys, "values": got.values, "upstream": u}

@@ -13,19 +13,19 @@ from checks.oracles.heads import CROSS_ENTROPY, INFORMATION, SHIFTED, SOFTMAX_JA
 from checks.registry import checks
 
 
-@checks("softmax.shift-invariance", oracle=SHIFTED, given=heads(), states="a")
+@checks("softmax.shift-invariance", oracle=SHIFTED, given=heads(), states={"shift": "a"})
 def check_shift_invariance(head: Head) -> dict[str, Any]:
     """softmax(s_i + c_i) = softmax(s_i)."""
     return {"a": bayesgrad.softmax(head.scores() + shift(head), mask=head.mask)}
 
 
-@checks("softmax.fisher", oracle=INFORMATION, given=heads(), states="F")
+@checks("softmax.fisher", oracle=INFORMATION, given=heads(), states={"jacobian": "F", "information": "F"})
 def check_fisher(head: Head) -> dict[str, Any]:
     """diag(a) - a a^T is the Fisher information of the categorical in its scores."""
     return {"F": bayesgrad.fisher(bayesgrad.softmax(head.scores(), mask=head.mask))}
 
 
-@checks("softmax.jacobian", oracle=SOFTMAX_JACOBIAN, given=heads(), states="jacobian")
+@checks("softmax.jacobian", oracle=SOFTMAX_JACOBIAN, given=heads(), states={"jacobian": "jacobian"})
 def check_softmax_jacobian(head: Head) -> dict[str, Any]:
     """da_ij / ds_lk = [i = l] a_ij ([j = k] - a_ik): one Fisher matrix a query, zeros elsewhere."""
     a = bayesgrad.softmax(head.scores(), mask=head.mask)
@@ -35,9 +35,14 @@ def check_softmax_jacobian(head: Head) -> dict[str, Any]:
     return {"jacobian": jacobian}
 
 
-@checks("loss.logit-gradient", oracle=CROSS_ENTROPY, given=logits(), states="z")
+@checks("loss.logit-gradient", oracle=CROSS_ENTROPY, given=logits(), states={"soft": "z", "smoothed": "z"})
 def check_logit_gradient(example: Logits) -> dict[str, Any]:
     """dL/dz_i = tau_i p_i - t_i, with PyTorch's class weights, smoothing and mean."""
+    return loss_and_gradient(example)
+
+
+def loss_and_gradient(example: Logits) -> dict[str, Any]:
+    """L and dL/dz from ``cross_entropy``."""
     loss, gradient = bayesgrad.cross_entropy(
         example.z,
         example.targets,
@@ -46,3 +51,15 @@ def check_logit_gradient(example: Logits) -> dict[str, Any]:
         label_smoothing=example.label_smoothing,
     )
     return {"L": np.asarray(loss), "z": gradient}
+
+
+@checks(
+    "loss.logit-gradient",
+    oracle=CROSS_ENTROPY,
+    given=logits(class_weights=False, smoothing=False),
+    states={"hard": "z", "soft": "z"},
+    share=0.5,
+)
+def check_hard_targets(example: Logits) -> dict[str, Any]:
+    """dL/dz_i = w_i (p_i - e_{y_i}), w_i = 1 or 1/N, 0 where ignored."""
+    return loss_and_gradient(example)

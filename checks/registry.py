@@ -1,6 +1,6 @@
 """``@checks``: a function that computes a law's quantities with shipped code becomes a check with evidence.
 
-    @checks("attention.value-law", oracle=(REVERSE, FORWARD), given=heads(), states="v")
+    @checks("attention.value-law", oracle=(REVERSE, FORWARD), given=heads(), states={"values": "v"})
     def check_value_law(head):
         return {"v": gradients.value_gradient(weights(head), head.u)}
 
@@ -13,23 +13,37 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
-from bayesgrad.testing.engine import Check, Evaluate, Oracle, Tally, run
+from bayesgrad.testing.engine import Check, Claim, Oracle, Tally, run
 from bayesgrad.testing.profiles import Profile
+from derivations import arrays, laws
+from derivations.terms import Term
+from derivations.wrong_laws import wrong_laws
 
 CHECKS: list[Check] = []
 PROPERTY = "bayesgrad check"
 
 
-def statement_of(label: str) -> Evaluate | None:
-    """The proved statement as a function of named tensors, or None where there is none to evaluate."""
-    return None
+def statement_of(label: str) -> dict[str, Claim]:
+    """part -> what the proved statement of a label says, as a function of named tensors."""
+    if label not in laws.labels():
+        return {}
+    return {part.name: _claim(part, part.claim.rhs) for part in laws.law(label).parts}
 
 
-def wrong_laws_of(label: str) -> dict[str, Evaluate]:
-    """id -> the wrong laws of a label as functions of named tensors."""
-    return {}
+def wrong_laws_of(label: str) -> dict[str, Claim]:
+    """id -> what a wrong law of a label says, as a function of named tensors."""
+    return {row.id.rpartition("/")[2]: _claim(row.part, row.right) for row in wrong_laws(label)}
+
+
+def _claim(part: laws.Part, right: Term) -> Claim:
+    def evaluate(tensors: Mapping[str, Any]) -> np.ndarray:
+        letters = {name: x for name, x in tensors.items() if name != "sizes"}
+        return arrays.evaluate(right, letters, part.order, sizes=tensors.get("sizes"))
+
+    return Claim(part.name, evaluate, bool(getattr(part.claim, "at_most", False)))
 
 
 def checks(
@@ -37,14 +51,17 @@ def checks(
     *,
     oracle: Oracle | tuple[Oracle, ...],
     given: st.SearchStrategy,
-    states: str = "",
+    states: Mapping[str, str] | None = None,
     share: float = 1.0,
 ) -> Callable[[Callable[[Any], Mapping[str, Any]]], Callable[..., None]]:
-    """Make a check of ``label``. ``states``: the quantity of the statement; ``share``: of the usual examples."""
+    """Make a check of ``label``.
+
+    ``states``: part of the proved statement -> the quantity that it gives; ``share``: of the usual number of examples.
+    """
     oracles = oracle if isinstance(oracle, tuple) else (oracle,)
 
     def decorate(function: Callable[[Any], Mapping[str, Any]]) -> Callable[..., None]:
-        check = Check(label, function, given, oracles, states, function.__name__, share)
+        check = Check(label, function, given, oracles, dict(states or {}), function.__name__, share)
         CHECKS.append(check)
         where = f"checks/{function.__module__.rpartition('.')[2]}.py::{function.__name__}"
 

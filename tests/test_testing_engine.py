@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bayesgrad
-from bayesgrad.testing.engine import VACUOUS_LIMIT, Check, Oracle, Reference, named, run, unbounded
+from bayesgrad.testing.engine import VACUOUS_LIMIT, Check, Claim, Oracle, Reference, named, run, unbounded
 from bayesgrad.testing.examples import Head
 from bayesgrad.testing.oracles import forward, reverse
 from bayesgrad.testing.strategies import heads
@@ -26,8 +26,12 @@ def right(head: Head) -> dict[str, Any]:
     return {"s": bayesgrad.score_gradient(a, head.multiplier * bayesgrad.compatibility(head.u, head.v))}
 
 
+def claims(laws: dict[str, Any]) -> dict[str, Claim]:
+    return {key: Claim("scores", law) for key, law in laws.items()}
+
+
 def about(of: Any, **changes: Any) -> Check:
-    return dataclasses.replace(Check("attention.routing-law", of, heads(), ORACLES, "s"), **changes)
+    return dataclasses.replace(Check("attention.routing-law", of, heads(), ORACLES, {"scores": "s"}), **changes)
 
 
 def test_a_right_law_passes_and_is_counted() -> None:
@@ -97,7 +101,7 @@ def test_wrong_laws_need_a_counterexample() -> None:
         "not finite": lambda t: t["a"] * np.nan,
         "the truth": lambda t: t["a"] * (t["b"] - t["bbar"][:, None]),
     }
-    found = run(about(right, given=heads(squares=False)), examples=60, wrong=laws)
+    found = run(about(right, given=heads(squares=False)), examples=60, wrong=claims(laws))
     verdicts = {key: entry["verdict"] for key, entry in found.wrong.items()}
     assert [key for key, verdict in verdicts.items() if verdict == "rejected"] == ["sign", "no mean"]
     assert "Head(" in found.wrong["sign"]["counterexample"]
@@ -105,20 +109,20 @@ def test_wrong_laws_need_a_counterexample() -> None:
     assert found.wrong["the truth"]["why"] == "no draw tells it apart"
     for key in ("another shape", "raises", "not finite", "the truth"):
         assert key in found.failure
-    assert run(about(right), examples=60, wrong={key: laws[key] for key in ("sign", "no mean")}).failure == ""
+    assert run(about(right), examples=60, wrong=claims({key: laws[key] for key in ("sign", "no mean")})).failure == ""
 
 
 def test_a_transposed_law_is_rejected_on_squares() -> None:
     law = {"a_ij and a_ji": lambda t: t["a"].T * (t["b"] - t["bbar"][:, None])}
-    assert run(about(right), examples=120, wrong=law).failure == ""
-    assert run(about(right, given=heads(squares=False)), examples=120, wrong=law).failure != ""
+    assert run(about(right), examples=120, wrong=claims(law)).failure == ""
+    assert run(about(right, given=heads(squares=False)), examples=120, wrong=claims(law)).failure != ""
 
 
 def test_the_statement_is_a_witness_of_its_own() -> None:
-    good = run(about(right), examples=40, statement=lambda t: t["a"] * (t["b"] - t["bbar"][:, None]))
+    good = run(about(right), examples=40, statement=claims({"": lambda t: t["a"] * (t["b"] - t["bbar"][:, None])}))
     assert (good.failure, good.statement) == ("", "agrees")
-    bad = run(about(right), examples=40, statement=lambda t: t["a"] * t["b"])
-    assert "the statement differs, not the code" in bad.failure
+    bad = run(about(right), examples=40, statement=claims({"": lambda t: t["a"] * t["b"]}))
+    assert "the statement differs" in bad.failure
 
 
 def test_the_same_seed_gives_the_same_tally_and_another_one_the_same_verdict() -> None:
@@ -158,3 +162,20 @@ def test_comparing_entry_by_entry() -> None:
     assert compare(np.zeros((0, 2)), np.zeros((0, 2)), np.zeros((0, 2))).agrees
     found = compare([1.0, 2.0], np.array([1.0, 3.0]), np.array([1.0, 0.5]))
     assert (found.index, found.got, found.expected, found.in_tolerance) == ((1,), 2.0, 3.0, 2.0)
+
+
+def test_a_bound_from_above_is_wrong_only_where_it_is_exceeded() -> None:
+    def claim(law: Any) -> dict[str, Claim]:
+        return {"bound": Claim("scores", law, at_most=True)}
+
+    largest = lambda t: 0 * t["a"] + np.abs(t["b"]).max() * 2 + 1e-3  # noqa: E731
+    assert run(about(right), examples=30, statement=claim(largest)).failure == ""
+    assert "the statement differs" in run(about(right), examples=30, statement=claim(lambda t: 0 * t["a"])).failure
+    assert run(about(right), examples=30, wrong=claim(lambda t: 0 * t["a"])).failure == ""
+    assert "bound" in run(about(right), examples=30, wrong=claim(largest)).failure
+
+
+def test_a_part_that_the_check_does_not_state_is_left_alone() -> None:
+    elsewhere = {"x": Claim("another part", lambda t: t["nothing"])}
+    tally = run(about(right), examples=10, statement=elsewhere, wrong=elsewhere)
+    assert (tally.failure, tally.statement, tally.wrong) == ("", "not evaluated", {})

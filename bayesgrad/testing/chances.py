@@ -41,13 +41,16 @@ class Joint(Example):
     outcomes: Array
 
     def tensors(self) -> dict[str, Array]:
-        """P_c, P_theta (c, theta), P_x (c, x), P_y (x, theta, y)."""
-        return {
-            "P_c": floats(self.contexts),
-            "P_theta": floats(self.beliefs),
-            "P_x": floats(self.inputs),
-            "P_y": floats(self.outcomes),
-        }
+        """h = p(theta|c) as (theta, c), f = p(y|x,theta) as (theta, x, y), P (theta, c, x, y)."""
+        h, f = floats(self.beliefs).T, floats(self.outcomes).swapaxes(0, 1)
+        P = np.einsum("c,tc,cx,txy->tcxy", floats(self.contexts), h, floats(self.inputs), f)
+        return {"h": h, "f": f, "P": P}
+
+    def named_sizes(self) -> dict[str, int]:
+        """Theta, Gamma (contexts), X and Y."""
+        return dict(zip(("Gamma", "Theta"), self.beliefs.shape, strict=True)) | dict(
+            zip(("X", "Theta", "Y"), self.outcomes.shape, strict=True)
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,8 +62,14 @@ class Simplex(Example):
     q: Array
 
     def tensors(self) -> dict[str, Array]:
-        """P_c, p and q as float64 probabilities."""
-        return {"P_c": floats(self.contexts), "p": floats(self.p), "q": floats(self.q)}
+        """w = P(c), p (1 outside its support, where nothing depends on it), q, and S, the support of p."""
+        S = self.p > 0
+        return {
+            "w": floats(self.contexts),
+            "p": np.where(S, floats(self.p), 1.0),
+            "q": floats(self.q),
+            "S": S.astype(float),
+        }
 
 
 @dataclass(frozen=True, eq=False, repr=False)

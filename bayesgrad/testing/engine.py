@@ -5,7 +5,8 @@ oracles say what they should be. :func:`run` draws examples and
 
 * fails on the first entry outside the tolerance, shrunk to the smallest example that shows it;
 * counts a draw as vacuous, and not as an example, when every expected entry is 0 to rounding;
-* evaluates the law's own statement (if given) as one more witness;
+* evaluates the law's own statement, part by part, as one more witness (a :class:`Claim` says what a quantity equals, or
+  what it is at most);
 * evaluates every wrong law that has not been rejected yet. Rejected means: the right shape, real numbers, and an entry
   outside the tolerance. A wrong law that raises, or has another shape, is not rejected by that.
 """
@@ -59,13 +60,23 @@ class Check:
     of: Callable[[Any], Mapping[str, Any]]
     given: st.SearchStrategy
     oracles: tuple[Oracle, ...]
-    states: str = ""
+    states: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
     share: float = 1.0
 
-    def quantity(self) -> str | None:
-        """The quantity that the law's statement gives (None: the only one)."""
-        return self.states or None
+    @property
+    def main(self) -> str:
+        """The quantity that decides whether a draw is vacuous: the first that the statement gives ("": all)."""
+        return next(iter(self.states.values()), "")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a statement, or a wrong law, says about the left side of one ``part``: its value, or a bound from above."""
+
+    part: str
+    evaluate: Callable[[Mapping[str, np.ndarray]], Any]
+    at_most: bool = False
 
 
 class LawViolation(AssertionError):
@@ -174,16 +185,13 @@ def derived_seed(label: str, seed: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{label}/{seed}".encode()).digest()[:8], "big")
 
 
-Evaluate = Callable[[Mapping[str, np.ndarray]], Any]
-
-
 def run(
     check: Check,
     *,
     examples: int,
     seed: int = 0,
-    statement: Evaluate | None = None,
-    wrong: Mapping[str, Evaluate] | None = None,
+    statement: Mapping[str, Claim] | None = None,
+    wrong: Mapping[str, Claim] | None = None,
     command: str = "pytest checks/",
     least: int = 0,
 ) -> Tally:
@@ -193,11 +201,12 @@ def run(
     """
     began = time.perf_counter()
     tally = Tally(check.label, [oracle.name for oracle in check.oracles])
-    wrong = wrong or {}
+    statement = {key: claim for key, claim in (statement or {}).items() if claim.part in check.states}
+    wrong = {key: claim for key, claim in (wrong or {}).items() if claim.part in check.states}
     tally.wrong = {
         key: {"verdict": "undecided", "counterexample": "", "why": "no draw tells it apart"} for key in wrong
     }
-    if statement is not None:
+    if statement:
         tally.statement = "agrees"
 
     def judge(example: Example) -> None:
@@ -209,34 +218,30 @@ def run(
             tally.worst_error = max(tally.worst_error, worst.relative)
             if not worst.agrees:
                 raise LawViolation(report_violation(check, example, oracle, name, worst, command))
-        vacuous = is_vacuous(measure, check.states)
+        vacuous = is_vacuous(measure, check.main)
         tally.vacuous += vacuous
         tally.examples += not vacuous
-        stated = check.states or next(iter(measure))
-        expected = measure[stated]
-        admitted = tolerance(expected.bound)  # type: ignore[arg-type]
-        if not vacuous:
-            largest = float(np.max(np.abs(expected.value)))
-            tally.tolerance = max(tally.tolerance, float(np.max(admitted)) / largest)
-        if statement is None and not wrong:
+        for expected in measure.values():
+            largest = float(np.max(np.abs(expected.value), initial=0.0))
+            if not vacuous and largest:
+                admitted = float(np.max(tolerance(expected.bound)))  # type: ignore[arg-type]
+                tally.tolerance = max(tally.tolerance, admitted / largest)
+        if not statement and not wrong:
             return
-        tensors = example.tensors()
-        if statement is not None:
-            worst = compare(statement(tensors), expected.value, admitted)
+        tensors: dict[str, Any] = {**example.tensors(), "sizes": example.named_sizes()}
+        for key, claim in statement.items():
+            name = check.states[claim.part]
+            if name not in measure:
+                continue
+            worst = claimed(claim, tensors, measure[name])
             tally.worst_in_tolerance = max(tally.worst_in_tolerance, worst.in_tolerance)
             if not worst.agrees:
-                text = report_violation(
-                    check,
-                    example,
-                    f"{check.oracles[0].name} (the statement differs, not the code)",
-                    stated,
-                    worst,
-                    command,
-                )
-                raise LawViolation(text)
-        for key, evaluate in wrong.items():
-            if tally.wrong[key]["verdict"] != "rejected":
-                tally.wrong[key] = hold_against(evaluate, tensors, example, expected.value, admitted)
+                against = f"{check.oracles[0].name} (the statement differs, part {key}, not the code)"
+                raise LawViolation(report_violation(check, example, against, name, worst, command))
+        for key, claim in wrong.items():
+            name = check.states[claim.part]
+            if tally.wrong[key]["verdict"] != "rejected" and name in measure:
+                tally.wrong[key] = hold_against(claim, tensors, example, measure[name])
 
     limits = settings(
         max_examples=examples,
@@ -264,22 +269,26 @@ def run(
     return tally
 
 
+def claimed(claim: Claim, tensors: Mapping[str, np.ndarray], reference: Reference) -> Difference:
+    """A claim against the truth; a bound from above is compared where it is exceeded only."""
+    value = np.asarray(claim.evaluate(tensors))
+    if claim.at_most and value.shape == reference.value.shape:
+        value = np.minimum(value, reference.value)
+    return compare(value, reference.value, tolerance(reference.bound))  # type: ignore[arg-type]
+
+
 def hold_against(
-    evaluate: Evaluate,
-    tensors: Mapping[str, np.ndarray],
-    example: Example,
-    expected: np.ndarray,
-    admitted: np.ndarray,
+    claim: Claim, tensors: Mapping[str, np.ndarray], example: Example, reference: Reference
 ) -> dict[str, Any]:
     """Whether this example refutes a wrong law: only by numbers of the right shape that are not the right ones."""
     undecided = {"verdict": "undecided", "counterexample": ""}
     try:
-        claimed = np.asarray(evaluate(tensors))
+        value = np.asarray(claim.evaluate(tensors))
     except Exception as error:
         return {**undecided, "why": f"raised {type(error).__name__}: {error}"}
-    if claimed.shape != expected.shape or claimed.dtype.kind not in "fiub" or not np.all(np.isfinite(claimed)):
-        return {**undecided, "why": f"shape {claimed.shape} or dtype {claimed.dtype}, or numbers that are not finite"}
-    worst = compare(claimed, expected, admitted)
+    if value.shape != reference.value.shape or value.dtype.kind not in "fiub" or not np.all(np.isfinite(value)):
+        return {**undecided, "why": f"shape {value.shape} or dtype {value.dtype}, or numbers that are not finite"}
+    worst = claimed(claim, tensors, reference)
     if worst.agrees:
         return {**undecided, "why": "no draw tells it apart"}
     return {

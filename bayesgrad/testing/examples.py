@@ -66,6 +66,10 @@ class Example:
         """The example's data named with the letters of the notation."""
         return {}
 
+    def named_sizes(self) -> dict[str, int]:
+        """Sizes that a statement may need although no tensor in it has them."""
+        return {}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Head(Example):
@@ -89,6 +93,10 @@ class Head(Example):
     def sizes(self) -> dict[str, int]:
         """n, m, d_k and d_v."""
         return {"n": self.q.shape[0], "m": self.k.shape[0], "d_k": self.q.shape[1], "d_v": self.v.shape[1]}
+
+    def named_sizes(self) -> dict[str, int]:
+        """The same."""
+        return self.sizes
 
     @property
     def the_scale(self) -> float:
@@ -123,8 +131,9 @@ class Head(Example):
         return e / np.where(total > 0, total, 1.0)
 
     def tensors(self) -> dict[str, Array]:
-        """q, k, v, u, M, bias, D, scale, s, a, b = D u.v, bbar, A = bbar - b and g."""
+        """q, k, v, u, M, beta (the bias), D, scale, s, a, b = D u.v, bbar, A = bbar - b and g."""
         a, D = self.weights(), self.multiplier
+        bias = np.zeros_like(a) if self.bias is None else self.bias
         b = D * np.einsum("ic,jc->ij", self.u, self.v)
         bbar = np.einsum("ij,ij->i", a, b)
         return {
@@ -133,7 +142,7 @@ class Head(Example):
             "v": self.v,
             "u": self.u,
             "M": self.visible.astype(float),
-            "bias": np.zeros_like(a) if self.bias is None else self.bias,
+            "beta": bias,
             "D": D,
             "scale": np.asarray(self.the_scale),
             "s": self.scores(),
@@ -172,14 +181,24 @@ class Logits(Example):
         return t
 
     def tensors(self) -> dict[str, Array]:
-        """z, p, t (soft targets), tau = sum_c t_c and, for an unweighted unsmoothed loss, w and the one-hot y."""
+        """z, p, t (soft targets), tau = sum_c t_c, omega, epsilon, the classes y, and w_i (0 where ignored)."""
         z = self.z
         e = np.exp(z - z.max(-1, keepdims=True))
         t = self.soft_targets()
         counted = self.targets != -100
-        hot = np.zeros(z.shape)
-        hot[np.flatnonzero(counted), self.targets[counted]] = 1.0
-        return {"z": z, "p": e / e.sum(-1, keepdims=True), "t": t, "tau": t.sum(-1), "w": t.sum(-1), "y": hot}
+        y = np.where(counted, self.targets, 0)
+        omega = np.ones(z.shape[1]) if self.class_weights is None else self.class_weights
+        w = counted / (omega[y] * counted).sum() if self.reduction == "mean" else counted.astype(float)
+        return {
+            "z": z,
+            "p": e / e.sum(-1, keepdims=True),
+            "t": t,
+            "tau": t.sum(-1),
+            "w": w,
+            "y": y,
+            "omega": omega,
+            "epsilon": np.asarray(self.label_smoothing),
+        }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -281,20 +300,35 @@ class Layer(Example):
         return t.sum(-1, keepdims=True) * e / e.sum(-1, keepdims=True) - t
 
     def tensors(self) -> dict[str, Array]:
-        """The head's letters (one head), and x, y, W_*, c_*, z, p, r, t, tau."""
+        """The head's letters (several heads: on an axis in front), x, x', W_*, b_*, z, p, r, t, tau."""
         t = self.soft_targets()
         z = self.context() @ self.W_O + self.bias("c_O")
         e = np.exp(z - z.max(-1, keepdims=True))
         named = {
             "x": self.x,
-            "y": self.memory,
+            "x'": self.memory,
             "t": t,
             "tau": t.sum(-1),
-            "w": t.sum(-1),
             "z": z,
             "p": e / e.sum(-1, keepdims=True),
             "r": self.logit_gradient(),
-            **{name: getattr(self, name) for name in ("W_Q", "W_K", "W_V", "W_O")},
-            **{name: self.bias(name) for name in ("c_Q", "c_K", "c_V", "c_O")},
+            "M": self.visible.astype(float),
+            "scale": np.asarray(self.the_scale),
+            **{name: getattr(self, name) for name in ("W_Q", "W_K", "W_V")},
+            **{"b" + name[1:]: self.bias(name) for name in ("c_Q", "c_K", "c_V")},
+            "c_O": self.bias("c_O"),
         }
-        return {**self.head().tensors(), **named} if self.heads == 1 else named
+        parts = [self.head(h).tensors() for h in range(self.heads)]
+        if self.heads == 1:
+            return {**parts[0], **named, "W_O": self.W_O}
+        share = self.heads // self.kv_heads
+        together = {name: np.stack([part[name] for part in parts]) for name in ("q", "u", "s", "a", "b", "bbar", "g")}
+        together |= {name: np.stack([part[name] for part in parts[::share]]) for name in ("k", "v")}
+        W_O = self.W_O.reshape(self.heads, self.d_v, -1)  # row c of head h is row h d_v + c
+        return {**named, **together, "W_O": W_O, "group": np.arange(self.heads) // share}
+
+    def named_sizes(self) -> dict[str, int]:
+        """n, m, d_x, d_k, d_v, C, H and G."""
+        n, m, C = self.x.shape[0], self.memory.shape[0], self.W_O.shape[1]
+        widths = {"d_x": self.x.shape[1], "d_k": self.d_k, "d_v": self.d_v}
+        return {"n": n, "m": m, **widths, "C": C, "H": self.heads, "G": self.kv_heads}

@@ -18,6 +18,7 @@ exp covers a subtracted maximum.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Union
 
 import numpy as np
@@ -26,56 +27,75 @@ Operand = Union["Jet", np.ndarray, float, int]
 
 
 class Jet:
-    """Value (shape S), derivative (T, *S), and the two running error bounds in units of the unit roundoff."""
+    """Value (shape S), derivative (T, *S) or None for a constant, and the two error bounds in units of the roundoff."""
 
     __array_priority__ = 1000
     __slots__ = ("dx", "edx", "ex", "x")
 
-    def __init__(self, x: Any, dx: Any = None, ex: Any = None, edx: Any = None, *, directions: int = 1) -> None:
+    def __init__(self, x: Any, dx: Any = None, ex: Any = None, edx: Any = None) -> None:
         self.x = np.asarray(x, dtype=np.float64)
-        self.dx = np.zeros((directions, *self.x.shape)) if dx is None else dx
         self.ex = np.zeros_like(self.x) if ex is None else ex
-        self.edx = np.zeros_like(self.dx) if edx is None else edx
+        self.dx = dx
+        self.edx = np.zeros_like(dx) if edx is None and dx is not None else edx
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The value's shape."""
         return self.x.shape
 
-    def _lift(self, other: Operand) -> Jet:
-        if isinstance(other, Jet):
-            return other
-        x = np.asarray(other, dtype=np.float64)
-        return Jet(x, np.zeros((1,) * (1 + x.ndim)), np.zeros((1,) * x.ndim), np.zeros((1,) * (1 + x.ndim)))
+    def _tangent(self, axes: int) -> tuple[np.ndarray, np.ndarray]:
+        """Derivative and its bound with ``axes`` value axes, the direction axis in front."""
+        missing = axes - self.x.ndim
+        if missing <= 0:
+            return self.dx, self.edx
+        shape = (self.dx.shape[0], *(1,) * missing, *self.dx.shape[1:])
+        return self.dx.reshape(shape), self.edx.reshape(shape)
 
     def __add__(self, other: Operand) -> Jet:
-        o = _align(self, self._lift(other))
-        s = _align(o, self)
-        x, dx = s.x + o.x, s.dx + o.dx
+        o = _lift(other)
+        x = self.x + o.x
+        ex = self.ex + o.ex + np.abs(x)
+        if self.dx is None and o.dx is None:
+            return Jet(x, None, ex)
+        parts = [part._tangent(x.ndim) for part in (self, o) if part.dx is not None]
+        dx = parts[0][0] if len(parts) == 1 else parts[0][0] + parts[1][0]
+        edx = parts[0][1] if len(parts) == 1 else parts[0][1] + parts[1][1] + np.abs(dx)
         # A later sum runs over the axes of x, so the derivative must have them all.
-        dx = np.broadcast_to(dx, (dx.shape[0], *x.shape))
-        return Jet(x, dx, s.ex + o.ex + np.abs(x), s.edx + o.edx + np.abs(dx))
+        full = (dx.shape[0], *x.shape)
+        return Jet(x, np.broadcast_to(dx, full), ex, np.broadcast_to(edx, full))
 
     __radd__ = __add__
 
     def __neg__(self) -> Jet:
-        return Jet(-self.x, -self.dx, self.ex, self.edx)
+        return Jet(-self.x, None if self.dx is None else -self.dx, self.ex, self.edx)
 
     def __sub__(self, other: Operand) -> Jet:
-        return self + (-self._lift(other))
+        return self + (-_lift(other))
 
     def __rsub__(self, other: Operand) -> Jet:
         return -self + other
 
     def __mul__(self, other: Operand) -> Jet:
-        o = _align(self, self._lift(other))
-        s = _align(o, self)
-        x = s.x * o.x
-        left, right = s.dx * o.x, s.x * o.dx
-        dx = left + right
-        ax, ay, adx, ady = np.abs(s.x), np.abs(o.x), np.abs(s.dx), np.abs(o.dx)
-        edx = s.edx * ay + adx * o.ex + ax * o.edx + s.ex * ady + np.abs(left) + np.abs(right) + np.abs(dx)
-        return Jet(x, dx, ax * o.ex + ay * s.ex + np.abs(x), edx)
+        o = _lift(other)
+        x = self.x * o.x
+        ax, ay = np.abs(self.x), np.abs(o.x)
+        ex = ax * o.ex + ay * self.ex + np.abs(x)
+        terms = []
+        if self.dx is not None:
+            d, e = self._tangent(x.ndim)
+            terms.append((d * o.x, e * ay + np.abs(d) * o.ex))
+        if o.dx is not None:
+            d, e = o._tangent(x.ndim)
+            terms.append((self.x * d, e * ax + np.abs(d) * self.ex))
+        if not terms:
+            return Jet(x, None, ex)
+        dx, edx = terms[0]
+        edx = edx + np.abs(dx)
+        if len(terms) == 2:
+            dx, edx = dx + terms[1][0], edx + terms[1][1] + np.abs(terms[1][0])
+            edx = edx + np.abs(dx)
+        full = (dx.shape[0], *x.shape)
+        return Jet(x, np.broadcast_to(dx, full), ex, np.broadcast_to(edx, full))
 
     __rmul__ = __mul__
 
@@ -84,63 +104,66 @@ class Jet:
         y = 1.0 / self.x
         ay = np.abs(y)
         ey = self.ex * ay * ay + ay
+        if self.dx is None:
+            return Jet(y, None, ey)
         dx = -self.dx * y * y
         edx = self.edx * ay * ay + 2 * np.abs(self.dx) * ay * ey + 2 * np.abs(dx)
         return Jet(y, dx, ey, edx)
 
     def __truediv__(self, other: Operand) -> Jet:
-        return self * self._lift(other).reciprocal()
+        return self * _lift(other).reciprocal()
 
     def __rtruediv__(self, other: Operand) -> Jet:
-        return self._lift(other) * self.reciprocal()
+        return _lift(other) * self.reciprocal()
 
     def exp(self) -> Jet:
         """exp x; 2 |x| roundings are charged for a maximum that an implementation may subtract and add back."""
         y = np.exp(self.x)
         ey = y * (self.ex + 2 * np.abs(self.x) + 2)
+        if self.dx is None:
+            return Jet(y, None, ey)
         dx = y * self.dx
         return Jet(y, dx, ey, y * self.edx + ey * np.abs(self.dx) + np.abs(dx))
 
     def log(self) -> Jet:
         """log x for x > 0."""
         y = np.log(self.x)
+        ey = self.ex / self.x + 2 * np.abs(y) + 2
+        if self.dx is None:
+            return Jet(y, None, ey)
         dx = self.dx / self.x
-        edx = self.edx / self.x + np.abs(dx) * self.ex / self.x + np.abs(dx)
-        return Jet(y, dx, self.ex / self.x + 2 * np.abs(y) + 2, edx)
+        return Jet(y, dx, ey, self.edx / self.x + np.abs(dx) * self.ex / self.x + np.abs(dx))
 
     def sum(self, *axes: int) -> Jet:
         """Sum over ``axes`` (negative numbers), in any order."""
-        length = int(np.prod([self.x.shape[axis] for axis in axes])) if axes else 1
+        length = 1
+        for axis in axes:
+            length *= self.x.shape[axis]
         n = max(length - 1, 0)
 
-        def total(array: np.ndarray) -> np.ndarray:
-            return array.sum(axis=axes)
+        def total(array: np.ndarray, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return array.sum(axis=axes), bound.sum(axis=axes) + n * np.abs(array).sum(axis=axes)
 
-        return Jet(
-            total(self.x),
-            total(self.dx),
-            total(self.ex) + n * total(np.abs(self.x)),
-            total(self.edx) + n * total(np.abs(self.dx)),
-        )
+        x, ex = total(self.x, self.ex)
+        dx, edx = (None, None) if self.dx is None else total(self.dx, self.edx)
+        return Jet(x, dx, ex, edx)
+
+    def each(self, of: Callable[[np.ndarray, int], np.ndarray]) -> Jet:
+        """A rearrangement of entries, applied to all four parts: ``of(array, leading axes)``."""
+        dx, edx = (None, None) if self.dx is None else (of(self.dx, 1), of(self.edx, 1))
+        return Jet(of(self.x, 0), dx, of(self.ex, 0), edx)
 
     def __getitem__(self, key: Any) -> Jet:
         key = key if isinstance(key, tuple) else (key,)
-        tangent = (slice(None), *key)
-        return Jet(self.x[key], self.dx[tangent], self.ex[key], self.edx[tangent])
+        return self.each(lambda array, leading: array[(slice(None),) * leading + key])
 
     def move(self, source: int, target: int) -> Jet:
         """Axes moved as by numpy.moveaxis (negative numbers)."""
-        return Jet(*(np.moveaxis(part, source, target) for part in (self.x, self.dx, self.ex, self.edx)))
+        return self.each(lambda array, _: np.moveaxis(array, source, target))
 
 
-def _align(one: Jet, two: Jet) -> Jet:
-    """``two`` with as many axes as ``one`` (if it has fewer), so that the direction axis stays in front."""
-    missing = one.x.ndim - two.x.ndim
-    if missing <= 0:
-        return two
-    x_shape = (1,) * missing + two.x.shape
-    dx_shape = (two.dx.shape[0],) + (1,) * missing + two.dx.shape[1:]
-    return Jet(two.x.reshape(x_shape), two.dx.reshape(dx_shape), two.ex.reshape(x_shape), two.edx.reshape(dx_shape))
+def _lift(other: Operand) -> Jet:
+    return other if isinstance(other, Jet) else Jet(other)
 
 
 def leaf(x: np.ndarray) -> Jet:
@@ -155,7 +178,7 @@ def along(x: np.ndarray, direction: np.ndarray) -> Jet:
 
 
 def constant(x: np.ndarray | float) -> Jet:
-    """A constant; its direction axis has length 1 and broadcasts."""
+    """A constant: no derivative."""
     return Jet(x)
 
 

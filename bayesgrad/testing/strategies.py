@@ -179,16 +179,18 @@ def layers(
     heads: tuple[tuple[int, int], ...] = ((1, 1),),
     masks: bool = True,
     biases: bool = True,
+    same_width: bool = False,
 ) -> Layer:
     """Attention layers with read-out and cross-entropy; n, m, d_k, d_v, C, d_x pairwise different (n = m if self).
 
     ``cross``: cross-attention or self-attention only (None: both). ``heads``: the pairs (query heads, key/value heads).
+    ``same_width``: whether both inputs of cross-attention are equally wide.
     """
     crossed = draw(st.booleans()) if cross is None else cross
     event("cross-attention" if crossed else "self-attention")
     if crossed:
         n, m, d_k, d_v, C, d_x = draw(st.sampled_from(_LAYERS))
-        d_y = d_x + 1
+        d_y = d_x if same_width else d_x + 1
     else:
         n, d_k, d_v, C, d_x = draw(st.sampled_from(_SELF))
         m, d_y = n, d_x
@@ -228,12 +230,16 @@ _HMMS = distinct_sizes(3, largest=4, least=(2, 2, 1))
 
 
 @st.composite
-def joints(draw: st.DrawFn) -> Joint:
-    """Joint distributions of (c, theta, x, y) under which the mixture over beliefs is the predictive."""
+def joints(draw: st.DrawFn, *, impossible: bool = False) -> Joint:
+    """Joint distributions of (c, theta, x, y) under which the mixture over beliefs is the predictive.
+
+    ``impossible``: whether some inputs have probability 0 in some contexts.
+    """
     c, theta, x, y = draw(st.sampled_from(_JOINTS))
     shapes = ((c,), (c, theta), (c, x), (x, theta, y))
     entries = Entries(draw, count(*shapes))
-    return Joint(entries.chances(c, positive=True), *(entries.chances(*shape) for shape in shapes[1:]))
+    contexts, beliefs = entries.chances(c, positive=True), entries.chances(c, theta)
+    return Joint(contexts, beliefs, entries.chances(c, x, positive=not impossible), entries.chances(x, theta, y))
 
 
 @st.composite

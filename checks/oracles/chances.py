@@ -50,8 +50,7 @@ def _by_mixture(joint: Joint) -> dict[str, Reference]:
 
 def _by_gradient(joint: Joint) -> dict[str, Reference]:
     """p = q - (dR/dz) / P(c,x): what the gradient of the risk of a softmax model, at any z, asks for."""
-    c, theta, x, y = joint.tensors().values()
-    joint_xy = torch.from_numpy(np.einsum("c,ct,cx,xty->cxy", c, theta, x, y))
+    joint_xy = torch.from_numpy(joint.tensors()["P"].sum(0))
     z = torch.zeros_like(joint_xy, requires_grad=True)
     risk = -(joint_xy * torch.log_softmax(z, -1)).sum()
     (gradient,) = torch.autograd.grad(risk, z)
@@ -177,7 +176,7 @@ def _blind_exactly(example: Simplex) -> dict[str, Reference]:
 
 def _blind_forward(example: Simplex) -> dict[str, Reference]:
     p = rounded(floats(example.q))
-    turned = Jet(*(np.roll(part, -1, axis=-1) for part in (p.x, p.dx, p.ex, p.edx)))
+    turned = p.each(lambda array, _: np.roll(array, -1, axis=-1))
     gap = _surprise(p, p).sum(-1) - _surprise(turned, turned).sum(-1)
     kl = (_surprise(p, turned) - _surprise(p, p)).sum(-1)
     return {"H - H": Reference(gap.x, gap.ex), "KL": Reference(kl.x, kl.ex)}

@@ -32,3 +32,38 @@ def layer_gradients(*names: str, differentiate: tuple[str, ...] | None = None) -
         Oracle("PyTorch reverse mode", lambda layer: unbounded(reverse.layer_gradients(layer, *present(layer, names)))),
         Oracle("differences in 50 digits", by_differences),
     )
+
+
+def by_head(layer: Layer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """q (H, n, d_k), k (G, m, d_k), v (G, m, d_v)."""
+    parts = layer.project()
+    return (
+        apart(parts["q"], layer.heads),
+        apart(parts["k"], layer.kv_heads),
+        apart(parts["v"], layer.kv_heads),
+    )
+
+
+def apart(x: np.ndarray, heads: int) -> np.ndarray:
+    """(n, H d) to (H, n, d), one slice of columns a head."""
+    width = x.shape[1] // heads
+    return np.stack([x[:, h * width : (h + 1) * width] for h in range(heads)])
+
+
+def _split(layer: Layer, said: dict[str, Reference]) -> dict[str, Reference]:
+    out = {}
+    for name, stage in (("queries", "q"), ("keys", "k"), ("values", "v"), ("upstream", "g")):
+        heads = layer.heads if stage in "qg" else layer.kv_heads
+        found = said[stage]
+        bound = None if found.bound is None else apart(found.bound, heads)
+        out[name] = Reference(apart(found.value, heads), bound)
+    return out
+
+
+HEADS_APART = (
+    Oracle("forward jets", lambda layer: _split(layer, named(forward.layer_gradients(layer, "q", "k", "v", "g")))),
+    Oracle(
+        "PyTorch reverse mode",
+        lambda layer: _split(layer, unbounded(reverse.layer_gradients(layer, "q", "k", "v", "g"))),
+    ),
+)
