@@ -15,9 +15,9 @@ from pathlib import Path
 from derivations.formal import coq
 from derivations.formal.statements import Statement
 
-# The classical real numbers of Coq's library, extensionality of functions, excluded middle. Nothing else.
+# The classical real numbers of Coq's library, extensionality of functions, excluded middle; nothing else.
 AXIOMS: Mapping[str, str] = {
-    "ClassicalDedekindReals.sig_forall_dec": "classical reals: a decidable property holds everywhere or fails somewhere",
+    "ClassicalDedekindReals.sig_forall_dec": "classical reals: a search over the numbers ends or never finds",
     "ClassicalDedekindReals.sig_not_dec": "classical reals: a negation is decidable",
     "FunctionalExtensionality.functional_extensionality_dep": "functions that agree everywhere are equal",
     "Classical_Prop.classic": "excluded middle",

@@ -89,9 +89,7 @@ def compile_file(folder: Path, stem: str, coqc: str = "coqc") -> Compiled:
     started = time.perf_counter()
     command = [coqc, *_QUIET, "-time", "-Q", ".", LIBRARY, f"{stem}.v"]
     try:
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS
-        )
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS)
         error = done.stderr.strip() if done.returncode else ""
     except subprocess.TimeoutExpired:
         return Compiled(stem, f"stopped after {LIMIT_SECONDS} s", time.perf_counter() - started)

@@ -1,0 +1,119 @@
+"""Compile the proofs from clean, audit them, write the evidence.
+
+python -m derivations.formal             nothing to do when no source has changed since the last evidence
+python -m derivations.formal --force     compile from clean whatever there is (what `make formal` does)
+python -m derivations.formal --table     print label, theorem, axioms, seconds of the evidence that there is
+
+Exit status: 0 all proved; 1 something failed, named on standard error; 2 no Coq that can be used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from derivations import evidence
+from derivations.formal import audit, build, coq
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m derivations.formal", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--force", action="store_true", help="compile although no source has changed")
+    parser.add_argument("--table", action="store_true", help="print the table of the evidence and stop")
+    args = parser.parse_args(argv)
+    if args.table:
+        return table()
+    if not args.force and (known := fresh()) is not None:
+        print(f"formal: {summary(known['results'])}; no source has changed (--force compiles again)", file=sys.stderr)
+        return exit_status(known["results"])
+    return record()
+
+
+def fresh() -> Mapping[str, Any] | None:
+    """The evidence if every source is what it was, and no source is new."""
+    known = evidence.read("formal")
+    return known if known is not None and known["sources"] == evidence.sources(build.SOURCES) else None
+
+
+def exit_status(results: Mapping[str, Any]) -> int:
+    return 0 if all(result["verdict"] == "proved" for result in results.values()) else 1
+
+
+def record() -> int:
+    """Build and write the evidence."""
+    before = evidence.sources(build.SOURCES)
+    outcome = build.run(say=lambda line: print(line, file=sys.stderr, flush=True))
+    evidence.write(
+        "formal",
+        outcome.results,
+        sources=before,
+        versions={**evidence.versions("bayesgrad", "numpy"), "coq": outcome.coq},
+        seconds=outcome.seconds,
+    )
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / (1024 if sys.platform != "darwin" else 1024**2)
+    for fault in outcome.faults:
+        print(f"formal: {fault}", file=sys.stderr)
+    print(
+        f"formal: {summary(outcome.results)}; {outcome.seconds:.0f} s, largest process {peak:.0f} MiB, "
+        f"Coq {outcome.coq}; axioms only from the list of {len(audit.AXIOMS)}"
+        if not outcome.faults
+        else f"formal: {summary(outcome.results)}; {len(outcome.faults)} fault(s) above",
+        file=sys.stderr,
+    )
+    return 1 if outcome.faults else exit_status(outcome.results)
+
+
+def summary(results: Mapping[str, Any]) -> str:
+    proved = sum(result["verdict"] == "proved" for result in results.values())
+    return f"{proved} of {len(results)} labels proved"
+
+
+SHORT = {name: name.split(".")[-1] for name in audit.AXIOMS}
+
+
+def rows(results: Mapping[str, Any]) -> list[tuple[str, str, str, str, str]]:
+    """label, theorem, verdict, axioms, seconds; corollaries and refutations under their label."""
+    out = []
+    for label, result in results.items():
+        detail = result["detail"]
+        entries = [{**detail, "verdict": result["verdict"]}, *detail["corollaries"], *detail["refutations"]]
+        for index, item in enumerate(entries):
+            axioms = ", ".join(SHORT.get(name, name) for name in item["axioms"]) or "none"
+            out.append(("" if index else label, item["theorem"], item["verdict"], axioms, f"{item['seconds']:.2f}"))
+    return out
+
+
+def table() -> int:
+    known = fresh()
+    if known is None:
+        print("formal: there is no evidence of these sources; run make formal", file=sys.stderr)
+        return 1
+    listed = [("label", "theorem", "verdict", "axioms", "seconds"), *rows(known["results"])]
+    widths = [max(len(row[column]) for row in listed) for column in range(5)]
+    for row in listed:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    return exit_status(known["results"])
+
+
+if __name__ == "__main__":
+    try:
+        status = main()
+    except coq.CoqMissing as missing:
+        print(missing, file=sys.stderr)
+        status = 2
+    except ValueError as trouble:
+        print(f"formal: {trouble}", file=sys.stderr)
+        status = 1
+    except KeyboardInterrupt:
+        print("formal: interrupted; no evidence was written", file=sys.stderr)
+        status = 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
+    sys.exit(status)

@@ -1,0 +1,165 @@
+"""From clean sources to evidence: compile, audit, compare, judge label by label.
+
+A label is proved if its theorem, every corollary and every refuted wrong variant that belongs to it passed the audit,
+and if its formula agrees with the shipped functions on the rational instances. Anything else is "undecided", with the
+reason: a Coq build that fails refutes nothing.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from derivations.formal import audit, coq, instances, statements
+from derivations.formal.statements import FOLDER, Statement
+
+BUILD = FOLDER / "build"
+# What is proved, what it is compared with, and how it is judged. That bayesgrad agrees with the loops is looked at in
+# every build and by the tests, so that its files need not make the proofs stale.
+SOURCES = ("derivations/formal/*.v", "derivations/formal/*.py")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a build found: ``results`` as evidence wants them, and the faults, each one sentence."""
+
+    results: Mapping[str, Mapping[str, Any]]
+    faults: tuple[str, ...]
+    coq: str
+    seconds: float
+    theorems: tuple[tuple[Statement, audit.Finding, float], ...] = field(default=())
+
+
+def prepare(source: Path = FOLDER, build: Path = BUILD) -> Path:
+    """An empty build folder with copies of the sources: nothing compiled before is used again."""
+    shutil.rmtree(build, ignore_errors=True)
+    build.mkdir(parents=True)
+    for path in sorted(source.glob("*.v")):
+        shutil.copyfile(path, build / path.name)
+    return build
+
+
+def run(
+    source: Path = FOLDER,
+    build: Path = BUILD,
+    say: Callable[[str], None] = lambda _: None,
+    coqc: str = "coqc",
+    coqtop: str = "coqtop",
+    compare: bool = True,
+) -> Outcome:
+    """Compile, audit and compare. Raises CoqMissing; every other trouble becomes a fault.
+
+    ``compare=False`` leaves the rational instances out (for builds that are meant to fail in the tests).
+    """
+    started = time.perf_counter()
+    version = coq.version(coqc)
+    expected = statements.read(source / "Statements.v")
+    where = statements.theorems(source)
+    folder = prepare(source, build)
+    coq.coquelicot(folder, coqc)
+    (folder / "Probe.v").unlink()
+    total = len(coq.dependencies(folder))
+    faults = [f"theorem {name} ({where[name][0]}) has no committed statement"
+              for name in sorted(set(where) - {statement.name for statement in expected})]  # fmt: skip
+    count = 0
+
+    def report(done: coq.Compiled) -> None:
+        nonlocal count
+        count += 1
+        trouble = done.error.splitlines()[-1] if done.error else ""
+        say(f"[{count:>2}/{total}] {done.name}.v  {done.seconds:5.1f} s  {trouble}")
+
+    compiled = coq.compile_all(folder, coqc, report)
+    faults += [f"{stem}.v does not compile: {shorten(done.error)}" for stem, done in compiled.items() if done.error]
+    usable = {name: place for name, place in where.items() if not compiled[place[0].removesuffix(".v")].error}
+    say(f"comparing {len(expected)} theorems with their statements and listing their axioms")
+    findings = _audit(folder, expected, usable, coqtop, bool(compiled["Statements"].error))
+    agreements: Mapping[str, instances.Agreement] = {}
+    if compare and not compiled["Algebra"].error:
+        say(f"evaluating {len(instances.ROWS)} formulas over the rationals, beside bayesgrad")
+        agreements = instances.compare(folder, coqtop)
+    seconds = {name: time for done in compiled.values() for name, time in done.theorems.items()}
+    faults += [f"{finding.name}: {finding.fault}" for finding in findings.values() if finding.fault]
+    faults += [
+        f"{label}: the formula and bayesgrad differ: {found.fault}"
+        for label, found in agreements.items()
+        if found.fault
+    ]
+    results = judge(expected, where, findings, seconds, agreements)
+    table = tuple((statement, findings[statement.name], seconds.get(statement.name, 0.0)) for statement in expected)
+    return Outcome(results, tuple(faults), version, time.perf_counter() - started, table)
+
+
+def _audit(
+    folder: Path, expected: tuple[Statement, ...], where: Mapping[str, tuple[str, int]], coqtop: str, broken: bool
+) -> dict[str, audit.Finding]:
+    """The audit, split over as many processes as the build may use."""
+    if broken:
+        return {s.name: audit.Finding(s.name, (), "Statements.v does not compile") for s in expected}
+    parts = [expected[start :: coq.PROCESSES] for start in range(coq.PROCESSES)]
+    with ThreadPoolExecutor(coq.PROCESSES) as pool:
+        found = list(pool.map(lambda part: audit.audit(folder, part, where, coqtop), parts))
+    return {name: finding for part in found for name, finding in part.items()}
+
+
+def shorten(text: str, limit: int = 400) -> str:
+    """Coq's complaint on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else f"{line[:limit]} ..."
+
+
+def entry(
+    statement: Statement, where: Mapping[str, tuple[str, int]], finding: audit.Finding, seconds: float
+) -> dict[str, Any]:
+    """One theorem as the evidence shows it."""
+    file, line = where.get(statement.name, ("", 0))
+    return {
+        "theorem": statement.name,
+        "words": statement.words,
+        "statement": f"Theorem {statement.name} :\n{statement.text}.",
+        "axioms": list(finding.axioms),
+        "file": f"derivations/formal/{file}" if file else "",
+        "line": line,
+        "seconds": round(seconds, 3),
+        "verdict": "undecided" if finding.fault else "proved",
+    }
+
+
+def judge(
+    expected: tuple[Statement, ...],
+    where: Mapping[str, tuple[str, int]],
+    findings: Mapping[str, audit.Finding],
+    seconds: Mapping[str, float],
+    agreements: Mapping[str, instances.Agreement],
+) -> dict[str, dict[str, Any]]:
+    """``{label: verdict, reason, detail, seconds}``."""
+    results: dict[str, dict[str, Any]] = {}
+    for label in dict.fromkeys(statement.label for statement in expected):
+        own = [s for s in expected if s.label == label]
+        entries = {s.name: entry(s, where, findings[s.name], seconds.get(s.name, 0.0)) for s in own}
+        main = next(s for s in own if s.kind == "theorem")
+        reasons = [f"{s.name}: {findings[s.name].fault}" for s in own if findings[s.name].fault]
+        detail = dict(entries[main.name])
+        detail.pop("verdict")
+        detail["corollaries"] = [entries[s.name] for s in own if s.kind == "corollary"]
+        detail["refutations"] = [entries[s.name] for s in own if s.kind == "refutation"]
+        if label in agreements:
+            found = agreements[label]
+            reasons += [f"formula against bayesgrad: {found.fault}"] if found.fault else []
+            detail["instances"] = {
+                "count": instances.COUNT,
+                "numbers": found.numbers,
+                "tolerance": instances.TOLERANCE,
+            }
+        results[label] = {
+            "verdict": "undecided" if reasons else "proved",
+            "reason": "; ".join(reasons),
+            "detail": detail,
+            "seconds": round(sum(e["seconds"] for e in entries.values()), 3),
+        }
+    return results
