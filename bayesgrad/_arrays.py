@@ -17,6 +17,7 @@ import sys
 from typing import Any
 
 import array_api_compat
+import array_api_compat.numpy
 import numpy as np
 
 Namespace = Any
@@ -29,9 +30,22 @@ def symbolic(xp: Namespace) -> bool:
 
 def namespace_of(x: Any) -> Namespace:
     """The array-API namespace of one array; TypeError for anything else."""
-    if not isinstance(x, np.ndarray) and hasattr(type(x), "__array_namespace__"):
+    # The two common cases by hand: quick, and without the caches that torch.compile warns about.
+    if isinstance(x, np.ndarray):
+        return array_api_compat.numpy
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(x, torch.Tensor):
+        import array_api_compat.torch as torch_namespace
+
+        return torch_namespace
+    if hasattr(type(x), "__array_namespace__"):
         return x.__array_namespace__()
     return array_api_compat.array_namespace(x)
+
+
+def device_of(x: Any) -> Any:
+    """Where an array lives."""
+    return x.device if type(x).__module__.startswith("torch") else array_api_compat.device(x)
 
 
 def concrete(x: Any) -> bool:
@@ -81,7 +95,7 @@ def full_like(xp: Namespace, x: Any, shape: tuple[int, ...], value: float) -> An
     """An array of one value with the dtype and device of ``x``."""
     if symbolic(xp):
         return xp.zeros(shape) if value == 0 else xp.ones(shape) * value
-    return xp.full(shape, value, dtype=x.dtype, device=array_api_compat.device(x))
+    return xp.full(shape, value, dtype=x.dtype, device=device_of(x))
 
 
 # --- visibility -------------------------------------------------------------------------------------------------------
@@ -171,7 +185,7 @@ def unbroadcast(xp: Namespace, x: Any, shape: tuple[int, ...]) -> Any:
 def one_hot(xp: Namespace, targets: Any, classes: int) -> Any:
     """Booleans (..., C): True at the target's class, False everywhere for a target outside 0..C-1."""
     own = namespace_of(targets)
-    device = {} if isinstance(targets, np.ndarray) else {"device": array_api_compat.device(targets)}
+    device = {} if isinstance(targets, np.ndarray) else {"device": device_of(targets)}
     return own.expand_dims(targets, axis=-1) == own.arange(classes, dtype=targets.dtype, **device)
 
 

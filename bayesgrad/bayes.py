@@ -15,8 +15,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import array_api_compat
-
 from bayesgrad import _arrays, _checks
 from bayesgrad._types import Array, Floats, Ints
 
@@ -273,7 +271,7 @@ def bijection_predictive(
     size = _checks.natural("size", size, least=1)
     xp = _checks.any_namespace("keys", keys)
     if like is None:
-        like = xp.ones((), dtype=xp.float64, device=array_api_compat.device(keys))
+        like = xp.ones((), dtype=xp.float64, device=_arrays.device_of(keys))
     _checks.floats(like=like)
     one_k = _chosen(xp, "keys", keys, like, tuple(keys.shape), size, validate)
     one_v = _chosen(xp, "values", values, like, tuple(keys.shape), size, validate)
@@ -288,7 +286,7 @@ def bijection_predictive(
     unseen = xp.logical_not(xp.any(one_v, axis=-2))
     known = xp.any(hit, axis=-2)
     chosen = xp.where(known, told, unseen)
-    ones = xp.ones(tuple(chosen.shape), dtype=like.dtype, device=array_api_compat.device(keys))
+    ones = xp.ones(tuple(chosen.shape), dtype=like.dtype, device=_arrays.device_of(keys))
     mass = _arrays.keep(xp, chosen, ones)
     return mass / xp.sum(mass, axis=-1, keepdims=True)
 
@@ -345,7 +343,7 @@ def hmm_filter(
         for name, x in (("initial", initial), ("transition", transition), ("emission", emission)):
             _checks.distributions(xp, name, x, empty=False)
     pi, T, E = _arrays.widen(xp, initial, transition, emission)
-    seen = _arrays.keep(xp, hot, xp.ones(tuple(hot.shape), dtype=E.dtype, device=array_api_compat.device(E)))
+    seen = _arrays.keep(xp, hot, xp.ones(tuple(hot.shape), dtype=E.dtype, device=_arrays.device_of(E)))
     likelihood = xp.matmul(seen, _arrays.transpose(xp, E))
     alpha, log_likelihood = _forward(xp, pi, T, likelihood, validate, "observations")
     predictive = xp.matmul(xp.matmul(alpha, T), E)

@@ -175,7 +175,7 @@ class _Sweep:
         """One problem without leading axes. Features stand before positions: thin products are fast that way round."""
         xp, T = self.xp, _transposed
         W_Q, W_K, W_V, W_O, c_Q, c_K, c_V, c_O = weights
-        seen = Visibility(xp, self.do, mask, self.causal, n, m, _arrays.array_api_compat.device(x))
+        seen = Visibility(xp, self.do, mask, self.causal, n, m, _arrays.device_of(x))
         # Inputs with 0 where the query sees nothing or nobody sees the key: 0 * NaN is NaN.
         queries, keys = seen.seen(self.rows)
         x, y = _arrays.keep(xp, queries[:, None], x), _arrays.keep(xp, keys[:, None], y)

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import array_api_compat
 import numpy as np
 
-from bayesgrad import _checks
+from bayesgrad import _arrays, _checks
 from bayesgrad._types import Array, Bools
 
 ALIGNMENTS = ("upper-left", "lower-right")
@@ -56,7 +55,7 @@ def window_mask(
     if like is None or isinstance(like, np.ndarray):
         return visible
     xp = _checks.floats(like=like)
-    return xp.asarray(visible, device=array_api_compat.device(like))
+    return xp.asarray(visible, device=_arrays.device_of(like))
 
 
 def causal_mask(n: int, m: int, *, align: str, like: Any = None) -> Bools[Array, "queries keys"]:

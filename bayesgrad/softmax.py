@@ -128,7 +128,7 @@ def fisher(weights: Floats[Array, "*rows keys"], *, validate: bool = True) -> Fl
     if _arrays.symbolic(xp):
         same = _arrays.np.eye(keys, dtype=bool)
     else:
-        index = xp.arange(keys, device=_arrays.array_api_compat.device(a))
+        index = xp.arange(keys, device=_arrays.device_of(a))
         same = xp.expand_dims(index, axis=-1) == index
     row, column = xp.expand_dims(a, axis=-1), xp.expand_dims(a, axis=-2)
     outer = row * column

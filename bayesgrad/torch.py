@@ -10,6 +10,9 @@ r"""The head as a node of PyTorch's graph, with our closed forms as its derivati
 Double backward works because the laws are differentiable themselves: under ``create_graph`` they are recorded. Nothing
 of size n x m is kept between forward and backward; the weights are computed again.
 
+Under torch.compile the node is traced in one graph (``fullgraph=True``), without its forward mode, which PyTorch's
+tracer refuses; the functions of the package itself trace too.
+
 This module needs PyTorch; the rest of the package does not.
 """
 
@@ -28,8 +31,8 @@ from bayesgrad.gradients import _score_gradient
 from bayesgrad.heads import repeat_groups
 
 
-class _Attention(torch.autograd.Function):
-    """g from q, k, v, bias, scale, and what is constant: mask and dropout."""
+class _Traced(torch.autograd.Function):
+    """g from q, k, v, bias, scale, and what is constant: mask and dropout. What torch.compile can trace."""
 
     generate_vmap_rule = True
 
@@ -50,6 +53,10 @@ class _Attention(torch.autograd.Function):
         q, k, v, bias, scale, mask, dropout = ctx.saved_tensors
         got = _backward(q, k, v, u, mask=mask, bias=bias, scale=ctx.number if scale is None else scale, dropout=dropout)
         return got.queries, got.keys, got.values, got.bias, None if scale is None else got.scale, None, None
+
+
+class _Attention(_Traced):
+    """The same with forward mode, which torch.compile cannot trace."""
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
@@ -124,5 +131,5 @@ def attention(
         raise ValueError("dropout: got a tensor that requires a gradient, expected a constant multiplier")
     if q.ndim >= 3 and k.ndim >= 3 and v.ndim >= 3 and k.shape[-3] == v.shape[-3] != q.shape[-3]:
         k, v = repeat_groups(k, q.shape[-3]), repeat_groups(v, q.shape[-3])
-    out = _Attention.apply(q, k, v, bias, scale, mask, dropout)
-    return out
+    node = _Traced if torch.compiler.is_compiling() else _Attention
+    return node.apply(q, k, v, bias, scale, mask, dropout)

@@ -8,11 +8,15 @@ import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
 
+import bayesgrad as bg
 import bayesgrad.torch as bt
 from tests.reference import attend
 
-# PyTorch's own forward-mode rules warn about its own scripting.
-pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+# PyTorch warns about itself: its forward-mode rules about its scripting, its tracer about how it makes a context.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),
+]
 
 
 def draw(seed=0, lead=(), heads=None, groups=None, n=3, m=4, d_k=2, d_v=3):
@@ -102,6 +106,38 @@ def test_vmap_jacobians_and_hessians():
     per_sample = torch.func.vmap(torch.func.grad(lambda q, k, v: f(q, k, v).square().sum(), argnums=(0, 1, 2)))
     expected = torch.func.vmap(torch.func.grad(lambda q, k, v: plain(q, k, v).square().sum(), argnums=(0, 1, 2)))
     torch.testing.assert_close(per_sample(q, k, v), expected(q, k, v))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_compiled_in_one_graph(dynamic):
+    q, k, v = draw(lead=(2,))
+    mask = variants()["empty row"]["mask"]
+    scale = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
+
+    def f(q, k, v, scale):
+        return bt.attention(q, k, v, mask=mask, scale=scale)
+
+    compiled = torch.compile(f, backend="aot_eager", fullgraph=True, dynamic=dynamic)
+    got, wanted = compiled(q, k, v, scale), f(q, k, v, scale)
+    torch.testing.assert_close(got, wanted)
+    u = torch.ones_like(got)
+    leaves = (q, k, v, scale)
+    torch.testing.assert_close(torch.autograd.grad(got, leaves, u), torch.autograd.grad(wanted, leaves, u))
+
+
+@pytest.mark.parametrize("function", ["gradients", "block", "cross entropy"])
+def test_the_closed_forms_compile_too(function):
+    q, k, v = (x.detach() for x in draw())
+    u, mask = torch.ones(3, 3, dtype=torch.float64), variants()["empty row"]["mask"]
+    x, y = torch.randn(4, 3, dtype=torch.float64), torch.tensor([0, 4, -100, 1])
+    W = [torch.randn(s, dtype=torch.float64) for s in ((3, 4), (3, 2), (3, 2), (4, 5))]
+    calls = {
+        "gradients": lambda: bg.attention_gradients(q, k, v, u, mask=mask)[:5],
+        "block": lambda: bg.attention_block_gradients(x, *W, y, heads=2, kv_heads=1)[:6],
+        "cross entropy": lambda: bg.cross_entropy(x, y.clamp(max=2), label_smoothing=0.1),
+    }
+    compiled = torch.compile(calls[function], backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(tuple(compiled()), tuple(calls[function]()))
 
 
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf])
