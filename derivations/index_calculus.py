@@ -201,7 +201,10 @@ def _inside(atom: Atom) -> set[Index]:
 
 
 def _exp(mono: Mono) -> Poly:
-    """exp of one monomial c * m is the atom exp(m) to the power c; exp of a sum is a product of such."""
+    """exp of one monomial c * m is the atom exp(m) to the power c, and exp(log x) = x; exp of a sum is a product."""
+    match mono.factors:
+        case ((Atom("log", _, _, arg), power),) if power == mono.coefficient == 1 and not mono.bound and positive(arg):
+            return arg
     return (Mono(ONE, (), ((Atom("exp", arg=(Mono(ONE, mono.bound, mono.factors),)), mono.coefficient),)),)
 
 

@@ -28,6 +28,7 @@ FAMILIES = (
     "dynamics",
     "feedback",
     "geometry",
+    "em",
 )
 
 

@@ -233,27 +233,44 @@ def explicit(term: Term, sizes: Mapping[Size, int], values: Mapping[Any, Any], a
     """A term written out at explicit sizes and values: no index, sum, tensor or delta is left.
 
     ``values`` maps tensors without a definition (and lookups' positions, from 0) to nested tuples of exact numbers.
+    An entry of a defined tensor is written out once, and its term is shared.
     """
+    known: dict[tuple[Tensor, tuple[int, ...]], Term] = {}
 
-    def place(index: AnyIndex) -> int:
-        return at[index] if isinstance(index, Index) else _pick(values[index.lookup], [place(x) for x in index.indices])
+    def place(index: AnyIndex, here: Mapping[Index, int]) -> int:
+        if isinstance(index, Index):
+            where = here[index]
+        else:
+            where = _pick(values[index.lookup], [place(x, here) for x in index.indices])
+        if not 0 <= where < sizes[index.size]:
+            raise ValueError(f"witness: position {where} is not in 0 to {sizes[index.size] - 1}")
+        return where
 
-    match term:
-        case Count(size):
-            return Num(Fraction(sizes[size]))
-        case Delta(left, right):
-            return Num(Fraction(place(left) == place(right)))
-        case Entry(tensor, indices) if tensor in values:
-            return Num(Fraction(_pick(values[tensor], [place(x) for x in indices])))
-        case Entry(tensor, indices):
-            slots = tuple(Index("r", size) for size in tensor.sizes)
-            here = dict(zip(slots, (place(x) for x in indices), strict=True))
-            return explicit(tensor.unfold(slots), sizes, values, here)
-        case Sum(index, body):
-            return Add(tuple(explicit(body, sizes, values, {**at, index: x}) for x in range(sizes[index.size])))
-        case Diff():
-            raise ValueError("witness: a derivative must be carried out before it is evaluated")
-    return rebuild(term, lambda t: explicit(t, sizes, values, at))
+    def visit(t: Term, here: Mapping[Index, int]) -> Term:
+        match t:
+            case Count(size):
+                return Num(Fraction(sizes[size]))
+            case Delta(left, right):
+                return Num(Fraction(place(left, here) == place(right, here)))
+            case Entry(tensor, indices):
+                where = tuple(place(x, here) for x in indices)
+                if tensor in values:
+                    value = Fraction(_pick(values[tensor], list(where)))
+                    wrong = {"positive": value <= 0, "nonnegative": value < 0, "indicator": value not in (0, 1)}
+                    if wrong.get(tensor.kind):
+                        raise ValueError(f"witness: {tensor.name} is {tensor.kind}, got {value}")
+                    return Num(value)
+                if (tensor, where) not in known:
+                    slots = tuple(Index("r", size) for size in tensor.sizes)
+                    known[tensor, where] = visit(tensor.unfold(slots), dict(zip(slots, where, strict=True)))
+                return known[tensor, where]
+            case Sum(index, body):
+                return Add(tuple(visit(body, {**here, index: x}) for x in range(sizes[index.size])))
+            case Diff():
+                raise ValueError("witness: a derivative must be carried out before it is evaluated")
+        return rebuild(t, lambda x: visit(x, here))
+
+    return visit(term, at)
 
 
 def _pick(table: Any, where: list[int]) -> Any:
@@ -263,23 +280,33 @@ def _pick(table: Any, where: list[int]) -> Any:
 
 
 def ball(term: Term) -> Any:
-    """A closed term as a certified ball (arb) that contains its value."""
-    match term:
-        case Num(value):
-            return flint.arb(flint.fmpq(value.numerator, value.denominator))
-        case Add(terms):
-            return sum((ball(t) for t in terms), flint.arb(0))
-        case Mul(factors):
-            return math.prod((ball(t) for t in factors), start=flint.arb(1))
-        case Pow(base, exponent):
-            return ball(base) ** exponent
-        case Fn("inv", arg):
-            return 1 / ball(arg)
-        case Fn("exp", arg):
-            return ball(arg).exp()
-        case Fn("log", arg):
-            return ball(arg).log()
-    raise ValueError(f"ball: {type(term).__name__} is not closed")
+    """A closed term as a certified ball (arb) that contains its value; shared parts are computed once."""
+    known: dict[int, Any] = {}
+
+    def visit(t: Term) -> Any:
+        if id(t) not in known:
+            known[id(t)] = compute(t)
+        return known[id(t)]
+
+    def compute(t: Term) -> Any:
+        match t:
+            case Num(value):
+                return flint.arb(flint.fmpq(value.numerator, value.denominator))
+            case Add(terms):
+                return sum((visit(x) for x in terms), flint.arb(0))
+            case Mul(factors):
+                return math.prod((visit(x) for x in factors), start=flint.arb(1))
+            case Pow(base, exponent):
+                return visit(base) ** exponent
+            case Fn("inv", arg):
+                return 1 / visit(arg)
+            case Fn("exp", arg):
+                return visit(arg).exp()
+            case Fn("log", arg):
+                return visit(arg).log()
+        raise ValueError(f"ball: {type(t).__name__} is not closed")
+
+    return visit(term)
 
 
 def expanded(term: Term, variable: Tensor | None = None) -> Term:
