@@ -79,6 +79,20 @@ class Witness(Equation):
     at: Mapping[Index, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False)
+class Induction(Equation):
+    """lhs = rhs at every time t >= 1, for tensors that depend on time.
+
+    ``base`` is the claim with each tensor T replaced by ``first[T]``, ``step`` with T replaced by ``later[T]``; the step
+    may assume this very claim (which is then its first hypothesis) beside hypotheses that hold at every time.
+    """
+
+    base: Equation | None = None
+    step: Equation | None = None
+    first: Mapping[Tensor, Tensor] = field(default_factory=dict)
+    later: Mapping[Tensor, Tensor] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Step:
     """One link: the term it arrives at, the rule, one sentence of why, and what the rule needs."""
@@ -182,6 +196,8 @@ class _Run:
         claim = self.claim
         if isinstance(claim, Witness):
             return self.witness(claim)
+        if isinstance(claim, Induction):
+            return self.induction(claim)
         if odd := [g for g in claim.given if type(g) not in (Equation, AtMost)]:
             raise ProofError(f"hypothesis {odd[0].says!r}: expected an equation or an inequality")
         self.well_formed(claim.lhs, claim.rhs, *(side for g in claim.given for side in (g.lhs, g.rhs)))
@@ -317,11 +333,39 @@ class _Run:
     def witness(self, claim: Witness) -> str:
         """The reason why a written-out instance is not what the claim says, or an empty string."""
         self.used.add("witness")
+        given = tuple(t for t in claim.values if isinstance(t, Tensor) and t.body is not None)
+        behind: set[Tensor] = set().union(*(tensors_of(t.definition[1]) for t in given))
+        if claim.given or behind & (tensors_of(claim.lhs, given) | tensors_of(claim.rhs, given)):
+            return "witness: a tensor is given by value beside what it is defined by"
+        if any(count < size.nonempty for size, count in claim.sizes.items()):
+            return "witness: a size is empty that may not be"
         left, right = (rules.explicit(t, claim.sizes, claim.values, claim.at) for t in (claim.lhs, claim.rhs))
         if claim.relation == "=":
             return "" if same(left, right) else "witness: the two sides differ"
         gap = rules.ball(left - right if claim.relation == ">" else right - left)
         return "" if gap > 0 else "witness: the difference is not seen to be positive"
+
+    def induction(self, claim: Induction) -> str:
+        """The reason why base and step do not make the claim true at every time, or an empty string."""
+        self.used.add("induction")
+        base, step = claim.base, claim.step
+        if base is None or step is None or not (is_proved(base) and is_proved(step)):
+            return "induction: base and step must be proved first"
+        if any(type(e) is not Equation for e in (base, step)):
+            return "induction: base and step must be equations"
+        self.leans += [base, step]
+        assumed = step.given[:1]
+        if not assumed or assumed[0].given or set(assumed[0].free) != set(_free(assumed[0].lhs, assumed[0].rhs)):
+            return "induction: the first hypothesis of the step must be the claim itself, for all its indices"
+        for name, shown, at in (
+            ("base", base, claim.first),
+            ("step", step, claim.later),
+            ("hypothesis", assumed[0], {}),
+        ):
+            for mine, theirs in ((claim.lhs, shown.lhs), (claim.rhs, shown.rhs)):
+                if not same(rules.exchanged(mine, at), theirs):
+                    return f"induction: the {name} is not the claim at that time"
+        return ""
 
     def minimum(self, claim: Minimum, slope: Term) -> None:
         """The end of a proof of a minimum: lhs is 0 at 1, and its derivative times (t - 1) is (t - 1)^2 / t."""

@@ -229,6 +229,16 @@ def unfold(term: Term, chosen: tuple[Tensor, ...]) -> Term:
     return rebuild(term, lambda t: unfold(t, chosen))
 
 
+def exchanged(term: Term, other: Mapping[Tensor, Tensor]) -> Term:
+    """Every entry of a tensor replaced by the same entry of another one of the same sizes."""
+    match term:
+        case Entry(tensor, indices) if tensor in other:
+            return other[tensor](*indices)
+        case Diff():
+            raise ValueError("induction: claims about derivatives are not supported")
+    return rebuild(term, lambda t: exchanged(t, other))
+
+
 def explicit(term: Term, sizes: Mapping[Size, int], values: Mapping[Any, Any], at: Mapping[Index, int]) -> Term:
     """A term written out at explicit sizes and values: no index, sum, tensor or delta is left.
 
