@@ -8,9 +8,11 @@ model with q = 0 has infinite risk, so that only q > 0 there is to be compared.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from derivations.laws import Part, equation, instance_of, proves
 from derivations.lemmas import Divergence
-from derivations.proof import AtMost, Chain, Equation
+from derivations.proof import AtMost, Chain, Equation, Witness
 from derivations.terms import Diff, Index, Size, Tensor, Term, inv, lift, log, rename, total
 
 X = Size("X")
@@ -51,7 +53,7 @@ def risk_decomposition() -> list[Part]:
 
 @proves("bayes.posterior-predictive")
 def posterior_predictive() -> list[Part]:
-    return [_optimum(), _mixture(), _mixture_posterior(), *_lagrange()]
+    return [_optimum(), _mixture(), _mixture_posterior(), *_lagrange(), *_without_independence()]
 
 
 def _optimum() -> Part:
@@ -196,4 +198,52 @@ def _lagrange() -> list[Part]:
             Chain(tangent.rhs - tangent.lhs).definition(phi(y), "the gap is the excess over the log bound", phi),
             "-log lies above each of its tangents, so the stationary point is the global minimum.",
         ),
+    ]
+
+
+def _without_independence() -> list[Part]:
+    """P(theta=c) = 2/3, P(x=theta) = 3/4, P(y=theta) = 4/5: at (c, x) = (0, 1) the truth is 14/25, the mixture 2/5."""
+    it = Joint
+    c, x1, y1 = it.c, Index("x", X), Index("y", Y)
+    third, quarter, fifth = Fraction(1, 3), Fraction(1, 4), Fraction(1, 5)
+    h = ((2 * third, third), (third, 2 * third))
+    f = (((4 * fifth, fifth),) * 2, ((fifth, 4 * fifth),) * 2)
+    sees = ((3 * quarter, quarter), (quarter, 3 * quarter))
+    joint = tuple(
+        tuple(
+            tuple(tuple(h[t][c0] * sees[t][x0] * f[t][x0][y0] / 2 for y0 in (0, 1)) for x0 in (0, 1)) for c0 in (0, 1)
+        )
+        for t in (0, 1)
+    )
+    sizes = {it.Theta: 2, it.Gamma: 2, X: 2, Y: 2}
+    values = {it.P: joint, it.h: h, it.f: f}
+    at = {c: 0, x1: 1, y1: 1}
+    truth = total(lambda t: it.P(t, c, x1, y1), over=it.Theta) * inv(
+        total(lambda t, y: it.P(t, c, x1, y), over=(it.Theta, Y))
+    )
+    mixture = total(lambda t: it.h(t, c) * it.f(t, x1, y1), over=it.Theta)
+    exact = Witness(truth, lift(Fraction(14, 25)), sizes=sizes, values=values, at=at)
+    naive = Witness(mixture, lift(Fraction(2, 5)), sizes=sizes, values=values, at=at)
+    return [
+        Part("witness-truth", exact, Chain(truth), "Where x tells about theta beyond c, the predictive is 14/25 ..."),
+        Part("witness-mixture", naive, Chain(mixture), "... and the mixture over p(theta|c) is 2/5."),
+    ]
+
+
+@proves("bayes.entropy-is-blind")
+def entropy_is_blind() -> list[Part]:
+    K = Size("K")
+    p, q = Tensor("p", (K,)), Tensor("q", (K,))
+    sizes = {K: 2}
+    values = {p: (Fraction(1, 3), Fraction(2, 3)), q: (Fraction(2, 3), Fraction(1, 3))}
+    entropy = lambda of: -total(lambda y: of(y) * log(of(y)), over=K)  # noqa: E731
+    divergence = total(lambda y: p(y) * (log(p(y)) - log(q(y))), over=K)
+    equal = Witness(entropy(p), entropy(q), sizes=sizes, values=values)
+    apart = Witness(divergence, Fraction(1, 3) * log(lift(2)), sizes=sizes, values=values)
+    sure, other = {p: (1, 0), q: (0, 1)}, Index("y", K)
+    missing = Witness(p(other) * (1 - q(other)), lift(1), sizes=sizes, values=sure, at={other: 0})
+    return [
+        Part("equal-entropies", equal, Chain(equal.lhs), "(1/3, 2/3) and (2/3, 1/3) have the same entropy,"),
+        Part("divergence", apart, Chain(apart.lhs), "and a divergence of (log 2)/3, one third of a bit."),
+        Part("infinite", missing, Chain(missing.lhs), "(1, 0) against (0, 1): q gives 0 to what is certain under p."),
     ]

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from derivations.dynamics import H, eta, h, i, j, m, n
-from derivations.laws import Part, equation, instance_of, proves, whole
+from derivations.dynamics import eta, h, m, n
+from derivations.laws import Part, equation, instance_of, proves
 from derivations.lemmas import Divergence, Mixture, full_divergence
 from derivations.notation import C, d_k, d_v
 from derivations.proof import AtMost, Chain, Equation, Witness
@@ -330,6 +330,3 @@ def _ascent() -> list[Part]:
         claim = Witness(loss(), it.start(), relation=relation, **instance)  # type: ignore[arg-type]
         parts.append(Part(name, claim, Chain(claim.lhs), says))
     return parts
-
-
-__all__ = ["H", "i", "j", "whole"]

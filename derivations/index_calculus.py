@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+import flint
+
 from derivations.terms import (
     Add,
     AnyIndex,
@@ -281,8 +283,10 @@ def _log(poly: Poly) -> Poly:
     mono = poly[0]
     free, components = _pieces(mono)
     out: list[Mono] = []
-    if mono.coefficient != 1:
-        out.extend(_single("log", (Mono(mono.coefficient, (), ()),)))
+    for number, sign in ((mono.coefficient.numerator, ONE), (mono.coefficient.denominator, -ONE)):
+        for prime, times in flint.fmpz(number).factor():
+            (one,) = _single("log", (Mono(Fraction(int(prime)), (), ()),))
+            out.append(Mono(sign * int(times), one.bound, one.factors))
     for atom, power in free:
         match atom.kind:
             case "exp":

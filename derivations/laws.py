@@ -29,6 +29,7 @@ FAMILIES = (
     "feedback",
     "geometry",
     "em",
+    "sequences",
 )
 
 
