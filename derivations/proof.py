@@ -198,7 +198,7 @@ class _Run:
             return self.witness(claim)
         if isinstance(claim, Induction):
             return self.induction(claim)
-        if odd := [g for g in claim.given if type(g) not in (Equation, AtMost)]:
+        if odd := [g for g in claim.given if type(g) not in (Equation, AtMost) or type(claim.given) is not tuple]:
             raise ProofError(f"hypothesis {odd[0].says!r}: expected an equation or an inequality")
         self.well_formed(claim.lhs, claim.rhs, *(side for g in claim.given for side in (g.lhs, g.rhs)))
         for index in self.scope:
@@ -431,9 +431,9 @@ class _Run:
         if tensor.kind == "nonnegative" and tensor.fact is None:
             return rules.nonnegative(body)
         match tensor.fact:
-            case AtMost() as fact if fact in self.claim.given or (
-                is_proved(fact)
-                and all(g in self.claim.given for g in fact.given)
+            case AtMost() as fact if all(g in self.claim.given for g in fact.given) and (
+                fact in self.claim.given
+                or is_proved(fact)
                 and set(_free(fact.lhs, fact.rhs)) == set(fact.free)
                 and not self.fixed.intersection(fact.free)
             ):

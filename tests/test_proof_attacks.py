@@ -595,6 +595,24 @@ def instance_of_the_log_bound_at_a_point_of_any_sign():
 
 
 @attack
+def fact_that_holds_under_a_condition():
+    """c >= 0 where x_i = 0, used where nobody says that x_i = 0."""
+    condition = Equation(x(i), lift(0), says="x_i = 0")
+    bound = AtMost(lift(0), c(), given=(condition,), says="c >= 0 where x_i = 0")
+    w = Tensor("w", (), "nonnegative", lambda: c(), fact=bound)
+    claim = AtMost(lift(0), c(), given=(bound,), sample={c: lambda: lift(1)})
+    return claim, Chain(c()).definition(w(), "by the fact", w)
+
+
+@attack
+def hypotheses_that_can_be_taken_away():
+    """A list of hypotheses could be emptied after the proof."""
+    absent = Equation(c(), lift(0), says="c = 0", sample={c: lambda: lift(0)})
+    claim = Equation(c(), 2 * c(), given=[absent])  # type: ignore[arg-type]
+    return claim, Chain(c()).rewrite(lift(0), "", absent).rewrite(2 * c(), "", absent, lambda h: 2 * h())
+
+
+@attack
 def fact_that_nobody_proved():
     bound = AtMost(lift(0), c())
     w = Tensor("w", (), "nonnegative", lambda: c(), fact=bound)
