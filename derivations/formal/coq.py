@@ -23,7 +23,7 @@ PACKAGES = "coq and libcoq-coquelicot (Debian, Ubuntu), in versions 8.16 and 3.2
 _QUIET = ("-q", "-w", "-ambiguous-paths")
 _REQUIRE = re.compile(r"^From Bayesgrad Require (?:Import |Export )?([\w\s]+)\.", re.M)
 _TIME = re.compile(r"^Chars (\d+) - (\d+) .*?([\d.]+) secs", re.M)
-_THEOREM = re.compile(rb"^Theorem (\w+)\b.*?^Qed\.", re.M | re.S)
+_THEOREM = re.compile(rb"^Theorem (\w+)\b.*?\bQed\.", re.M | re.S)
 
 
 class CoqMissing(RuntimeError):
@@ -132,16 +132,19 @@ def _ready(needs: Mapping[str, set[str]], done: Mapping[str, Compiled], running:
 
 
 def evaluate(folder: Path, script: str, coqtop: str = "coqtop") -> str:
-    """Coq's answers to a script, which goes on after an error; its prompts are removed."""
+    """Coq's answers to a script, which goes on after an error; its prompts are removed. "" if it took too long."""
     command = [coqtop, *_QUIET, "-color", "off", "-Q", ".", LIBRARY]
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        input=script,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=LIMIT_SECONDS,
-    )
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            input=script,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=LIMIT_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return ""
     return re.sub(r"^(?:Coq < )+", "", done.stdout, flags=re.M)
