@@ -31,6 +31,9 @@ test: $(READY)   ## proof validation (checks/) and the tests of our own machiner
 checks: $(READY) ## proof validation alone, with its ledger
 	@$(PY) -m pytest checks/
 
+formal: $(READY) ## compile the Coq proofs from clean, audit them, write their evidence
+	@$(PY) -m derivations.formal --force
+
 lint: $(READY)   ## ruff and mypy
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
