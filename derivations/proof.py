@@ -83,8 +83,9 @@ class Witness(Equation):
 class Induction(Equation):
     """lhs = rhs at every time t >= 1, for tensors that depend on time.
 
-    ``base`` is the claim with each tensor T replaced by ``first[T]``, ``step`` with T replaced by ``later[T]``; the step
-    may assume this very claim (which is then its first hypothesis) beside hypotheses that hold at every time.
+    ``base`` is the claim with each tensor T replaced by ``first[T]``, ``step`` with T replaced by ``later[T]``, all of
+    them without definitions. The step may assume this very claim (its first hypothesis) beside hypotheses that hold at
+    every time; those, and the ones of the base, are hypotheses of the claim.
     """
 
     base: Equation | None = None
@@ -357,6 +358,11 @@ class _Run:
         assumed = step.given[:1]
         if not assumed or assumed[0].given or set(assumed[0].free) != set(_free(assumed[0].lhs, assumed[0].rhs)):
             return "induction: the first hypothesis of the step must be the claim itself, for all its indices"
+        kept = (*base.given, *step.given[1:])
+        if not set(kept) <= set(claim.given) or any(set(_free(g.lhs, g.rhs)) - set(g.free) for g in kept):
+            return "induction: base and step may rest on hypotheses of the claim alone, each for all its indices"
+        if reason := self.timed(claim):
+            return f"induction: {reason}"
         for name, shown, at in (
             ("base", base, claim.first),
             ("step", step, claim.later),
@@ -365,6 +371,22 @@ class _Run:
             for mine, theirs in ((claim.lhs, shown.lhs), (claim.rhs, shown.rhs)):
                 if not same(rules.exchanged(mine, at), theirs):
                     return f"induction: the {name} is not the claim at that time"
+        return ""
+
+    def timed(self, claim: Induction) -> str:
+        """Why the tensors of an induction are not three free families: now, at the first time, one step later."""
+        now, named = set(claim.first), tensors_of(claim.lhs) | tensors_of(claim.rhs)
+        if now != set(claim.later):
+            return "the first time and the next one must be given for the same tensors"
+        every = [*now, *claim.first.values(), *claim.later.values()]
+        if len(set(every)) < len(every) or named & set(every) - now:
+            return "a tensor at one time must be another tensor than at any other time"
+        if any(t.body is not None or t.through is not None for t in every):
+            return "a tensor that depends on time must have no definition"
+        if any(other.kind != t.kind for at in (claim.first, claim.later) for t, other in at.items()):
+            return "a tensor must have one kind at all times"
+        if any(rules.mentions(t, other) for t in named - now for other in now):
+            return "a definition in the claim depends on time"
         return ""
 
     def minimum(self, claim: Minimum, slope: Term) -> None:
@@ -433,9 +455,11 @@ class _Run:
         match tensor.fact:
             case AtMost() as fact if all(g in self.claim.given for g in fact.given) and (
                 fact in self.claim.given
-                or is_proved(fact)
-                and set(_free(fact.lhs, fact.rhs)) == set(fact.free)
-                and not self.fixed.intersection(fact.free)
+                or (
+                    is_proved(fact)
+                    and set(_free(fact.lhs, fact.rhs)) == set(fact.free)
+                    and not self.fixed.intersection(fact.free)
+                )
             ):
                 if is_proved(fact):
                     self.leans.append(fact)
@@ -465,7 +489,7 @@ class _Run:
                 claim.given,
                 kind=Real,
                 seed=self.seed,
-                tries=8,
+                tries=40,
                 spread=3,
                 at_most=isinstance(claim, (AtMost, Minimum)),
                 bodies=chosen,

@@ -66,6 +66,7 @@ def chain_rule() -> list[Part]:
     claim = Induction(
         loss[""](),
         -log(joint[""]()),
+        given=(*start, *grow),
         base=base,
         step=step,
         first={loss[""]: loss["_1"], joint[""]: joint["_1"]},
@@ -184,6 +185,7 @@ def _filter_is_marginal(it: Chainlike) -> list[Part]:
         mu[""](s),
         alpha[""](s),
         (s,),
+        (*start, paths, longer, recursion),
         base=base,
         step=step,
         first={mu[""]: mu["_1"], alpha[""]: alpha["_1"]},

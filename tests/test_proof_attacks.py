@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from derivations.proof import AtMost, Chain, Equation, Minimum, Witness, check
+from derivations.proof import AtMost, Chain, Equation, Induction, Minimum, Witness, check
 from derivations.terms import (
     At,
     Count,
@@ -620,6 +620,92 @@ def fact_that_nobody_proved():
     return claim, Chain(c()).definition(w(), "by the fact", w)
 
 
+# -- inductions --------------------------------------------------------------------------------------------------------
+
+
+def by_induction(state=None, claim_of=None, first=None, later=None, start=None, move=None, given=None, here=None):
+    """An induction on one number: the honest one says that a number that starts at 0 and keeps its value is 0."""
+    now = state or Tensor("s")
+    one, next_ = first or Tensor("s_1"), later or Tensor("s'")
+    of = claim_of or Tensor.__call__
+    start = start or Equation(one(), lift(0), says="it starts at 0", sample={one: lambda: lift(0)})
+    move = move or Equation(next_(), now(), says="it keeps its value", sample={next_: lambda: now()})
+    here = here or Equation(of(now), lift(0), says="the claim at time t", sample={now: lambda: lift(0)})
+    base = Equation(of(one), lift(0), given=(start,))
+    step = Equation(of(next_), lift(0), given=(here, move))
+    zero = lambda hole: hole()  # noqa: E731
+    assert_proved_or_raise(base, Chain(base.lhs).rewrite(lift(0), "", start, zero))
+    chain = Chain(step.lhs)
+    if claim_of is None and next_ is not now:
+        chain = chain.rewrite(of(now), "", move, lambda hole: hole())
+    assert_proved_or_raise(step, chain.rewrite(lift(0), "", here, zero))
+    claim = Induction(
+        of(now),
+        lift(0),
+        given=(start, move) if given is None else given,
+        base=base,
+        step=step,
+        first={now: one},
+        later={now: next_},
+    )
+    return claim, Chain(claim.lhs)
+
+
+@attack
+def induction_with_hypotheses_that_nobody_reads():
+    return by_induction(given=())
+
+
+@attack
+def induction_whose_tensor_stands_still():
+    """The step is trivial where the tensor after it is the tensor before it."""
+    now, one = Tensor("s"), Tensor("s_1")
+    return by_induction(state=now, first=one, later=now, move=Equation(now(), now()))
+
+
+@attack
+def induction_over_a_definition():
+    """D = s is not exchanged when time moves."""
+    now = Tensor("s")
+    D = Tensor("D", body=lambda: now())
+    start = Equation(D(), lift(0), says="D is 0", sample={now: lambda: lift(0)})
+    return by_induction(state=now, claim_of=lambda tensor: D(), start=start, here=start)
+
+
+@attack
+def induction_towards_a_constant_of_the_claim():
+    """After the step s is c, so s = c "at every time"."""
+    now, one = Tensor("s"), Tensor("s_1")
+    start = Equation(one(), c(), says="it starts at c", sample={one: lambda: c()})
+    here = Equation(now(), c(), says="the claim at time t", sample={now: lambda: c()})
+    base = Equation(one(), c(), given=(start,))
+    step = Equation(c(), c(), given=(here,))
+    assert_proved_or_raise(base, Chain(one()).rewrite(c(), "", start))
+    assert_proved_or_raise(step, Chain(c()))
+    claim = Induction(now(), c(), given=(start,), base=base, step=step, first={now: one}, later={now: c})
+    return claim, Chain(now())
+
+
+@attack
+def induction_without_a_base():
+    claim, chain = by_induction()
+    return dataclasses.replace(claim, base=None), chain
+
+
+@attack
+def induction_with_a_hypothesis_at_one_index():
+    """s(k) = 0 for all k at time t and s'(i) = s(i) at one i: that is not enough for all k."""
+    now, one, next_ = Tensor("s", (n,)), Tensor("s_1", (n,)), Tensor("s'", (n,))
+    start = Equation(one(i), lift(0), (i,), says="starts at 0", sample={one: lambda k: lift(0)})
+    here = Equation(now(i), lift(0), (i,), says="the claim", sample={now: lambda k: lift(0)})
+    move = Equation(next_(i), now(i), says="keeps its value at i", sample={next_: lambda k: now(k)})
+    base, step = Equation(one(i), lift(0), given=(start,)), Equation(next_(i), lift(0), given=(here, move))
+    assert_proved_or_raise(base, Chain(one(i)).rewrite(lift(0), "", start))
+    assert_proved_or_raise(step, Chain(next_(i)).rewrite(now(i), "", move).rewrite(lift(0), "", here))
+    claim = Induction(now(i), lift(0), given=(start, move), base=base, step=step, first={now: one}, later={now: next_})
+    return claim, Chain(now(i))
+
+
 # -- witnesses ---------------------------------------------------------------------------------------------------------
 
 
@@ -765,6 +851,7 @@ HONEST: dict[str, tuple[Equation, Chain]] = {
         Minimum(positive() - 1 - log(positive()), lift(0), at=positive),
         Chain(positive() - 1 - log(positive())),
     ),
+    "induction": by_induction(),
     "witness": (Witness(exp(c()), lift(2), relation=">", values={c: 1}), Chain(exp(c()))),
 }
 
