@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from bayesgrad.theorems import THEOREMS
-from derivations.formal import audit, build, coq, instances, loops, statements
+from derivations.formal import audit, build, coq, hypotheses, instances, loops, statements
 from derivations.formal.__main__ import rows, table
 from derivations.formal.rationals import NoNumber, exponential, rationals
 from tests._needed import needed
@@ -79,6 +79,40 @@ def test_no_source_leaves_a_proof_open():
         assert not banned.search(path.read_text(encoding="utf-8")), path.name
         if path.name != "Algebra.v":  # whose module type has parameters, instantiated twice in the same file
             assert "Parameter" not in path.read_text(encoding="utf-8"), path.name
+
+
+# --- hypotheses -------------------------------------------------------------------------------------------------------
+
+
+def test_every_hypothesis_is_in_the_list():
+    assert {s.name: hypotheses.unlisted(s.text) for s in STATED.values() if hypotheses.unlisted(s.text)} == {}
+
+
+def test_the_list_has_no_row_that_nobody_uses():
+    used = {hypotheses.meaning(premise) for s in STATED.values() for premise in hypotheses.premises(s.text)}
+    assert {words for _, words in hypotheses.LISTED} <= used
+
+
+def test_premises_are_found_at_any_depth_and_types_are_none():
+    text = (
+        "forall n (F : (nat -> R) -> R) x, (n < 3)%nat -> (forall k, 0 < x k -> P k) ->\n let y := x in Q y -> A <-> B"
+    )
+    assert hypotheses.premises(text) == ("(n < 3)%nat", "0 < x k", "(forall k, 0 < x k -> P k)", "Q y")
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "False",
+        "gradient_at n m (fun s => Phi (contexts vis m s v)) s G",
+        "gradient_at n d Phi (contexts vis m s v) (value_gradient n a u)",
+        "score_gradient m a b j = 0",
+        "(forall k, (k < m)%nat -> b k = 0)",
+    ],
+)
+def test_a_hypothesis_that_holds_the_conclusion_is_refused(added):
+    text = STATED["attention_routing_law"].text.replace("gradient_at n d Phi", f"{added} ->\n  gradient_at n d Phi")
+    assert hypotheses.unlisted(text) == (added,)
 
 
 # --- the audit, on made-up answers ------------------------------------------------------------------------------------
@@ -150,6 +184,7 @@ def test_a_label_is_proved_only_with_its_corollaries_refutations_and_formula():
 def test_evidence_names_statement_axioms_and_place():
     detail = verdicts()["attention.routing-law"]["detail"]
     assert detail["theorem"] == "attention_routing_law"
+    assert detail["hypotheses"] == ["u is the gradient of the downstream loss at the contexts"]
     assert detail["statement"].startswith("Theorem attention_routing_law :\n  forall n m d vis")
     lines = (statements.FOLDER.parent.parent / detail["file"]).read_text().splitlines()
     assert lines[detail["line"] - 1].startswith("Theorem attention_routing_law :")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from derivations.formal import audit, coq, instances, statements
+from derivations.formal import audit, coq, hypotheses, instances, statements
 from derivations.formal.statements import FOLDER, Statement
 
 BUILD = FOLDER / "build"
@@ -66,6 +66,11 @@ def run(
     total = len(coq.dependencies(folder))
     faults = [f"theorem {name} ({where[name][0]}) has no committed statement"
               for name in sorted(set(where) - {statement.name for statement in expected})]  # fmt: skip
+    faults += [
+        f"{s.name} assumes what is not in the list of hypotheses: {'; '.join(extra)}"
+        for s in expected
+        if (extra := hypotheses.unlisted(s.text))
+    ]
     count = 0
 
     def report(done: coq.Compiled) -> None:
@@ -122,6 +127,7 @@ def entry(
         "theorem": statement.name,
         "words": statement.words,
         "statement": f"Theorem {statement.name} :\n{statement.text}.",
+        "hypotheses": list(hypotheses.said(statement.text)),
         "axioms": list(finding.axioms),
         "file": f"derivations/formal/{file}" if file else "",
         "line": line,
@@ -144,6 +150,7 @@ def judge(
         entries = {s.name: entry(s, where, findings[s.name], seconds.get(s.name, 0.0)) for s in own}
         main = next(s for s in own if s.kind == "theorem")
         reasons = [f"{s.name}: {findings[s.name].fault}" for s in own if findings[s.name].fault]
+        reasons += [f"{s.name}: a hypothesis is not listed" for s in own if hypotheses.unlisted(s.text)]
         detail = dict(entries[main.name])
         detail.pop("verdict")
         detail["corollaries"] = [entries[s.name] for s in own if s.kind == "corollary"]
