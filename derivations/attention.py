@@ -9,6 +9,7 @@ same proof as the general case.
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from functools import cache
 
 from derivations.laws import Part, axes, equation, instance_of, proves
@@ -411,6 +412,11 @@ def every_row_normalised() -> Equation:
     return instance_of("softmax.jacobian", claim, proof)
 
 
+def _gap(i: Index, j: Index, k: Index) -> Term:
+    """The difference of the compatibilities of two visible keys; its square plus 1/4 is at least its size."""
+    return H.M(i, j) * H.M(i, k) * (H.b(i, j) - H.b(i, k))
+
+
 @proves("attention.saturation-bound")
 def saturation_bound() -> list[Part]:
     return [*(_saturation(sign) for sign in (1, -1)), _two_keys()]
@@ -484,7 +490,7 @@ def saturation_claim(sign: int, sees: Equation, normalised: Equation) -> tuple[A
         (i, near, far),
         says="R_i is at least every difference of compatibilities of two visible keys",
         sample={
-            R: lambda i: 1 + total(lambda j: H.b(i, j) ** 2, over=m),
+            R: lambda i: Fraction(1, 4) + total(lambda j, k: _gap(i, j, k) ** 2, over=(m, m)) * Fraction(1, 2),
         },
     )
     slack = Tensor(

@@ -153,6 +153,13 @@ class Instance:
                 return flint.fmpq(int(self.index(left, env) == self.index(right, env)))
             case Add(terms):
                 return sum((self.value(t, env) for t in terms), ZERO)
+            case Mul((Entry(one, where), Fn("inv", Entry(other, place)))) if one is other and (
+                [self.index(i, env) for i in where] == [self.index(i, env) for i in place]
+            ):  # x times inv(x) is 1 exactly, where a ball for x excludes 0
+                value = self.value(term.factors[0], env)
+                if isinstance(value, flint.arb) and value.contains(0):
+                    raise NotEvaluated("a ball that holds 0 has no inverse")
+                return ZERO if value == 0 else ONE
             case Mul(factors):
                 out = ONE
                 for factor in factors:

@@ -65,9 +65,12 @@ class ReadOut:
         return claim, proof
 
 
+READ_OUT = ReadOut()
+
+
 @proves("attention.upstream")
 def upstream() -> list[Part]:
-    it = ReadOut()
+    it = READ_OUT
     right = total(lambda y: it.r(i, y) * it.W(c, y), over=C)
     claim, proof = it.by(
         it.g(i, c), lambda r, d: delta(r, i) * it.W(c, d), right, "the residual of row i, sent back through W_O"
@@ -126,7 +129,7 @@ def projection_laws() -> list[Part]:
         _projection(H, H.W_V, H.v, H.memory, value, "W_V", c)[2],
         _value_bias(H, value),
     ]
-    it = ReadOut()
+    it = READ_OUT
     out, out_proof = it.by(
         it.W(c, y),
         lambda r, d: it.g(r, c) * delta(d, y),
@@ -321,9 +324,12 @@ class Heads:
         )
 
 
+HEADS = Heads()
+
+
 @proves("attention.multi-head")
 def multi_head() -> list[Part]:
-    it = Heads()
+    it = HEADS
     jacobian = instance_of("softmax.jacobian", *_heads_jacobian(it))
     routing = _heads_scores(it, jacobian)
     return [
