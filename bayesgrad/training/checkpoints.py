@@ -45,8 +45,8 @@ def save(
         "fingerprint": fingerprint,
         "step": checkpoint.step,
         "passes": checkpoint.passes,
-        "parameters": {name: value.detach().clone() for name, value in checkpoint.parameters.items()},
-        "state": checkpoint.state,
+        "parameters": moved(checkpoint.parameters, "cpu"),
+        "state": moved(checkpoint.state, "cpu"),
     }
     path = path_of(folder, checkpoint.step)
     write_whole(path, lambda out: torch.save(data, out))
@@ -55,10 +55,23 @@ def save(
     return path
 
 
-def load(path: Path, *, config_hash: str, seed: int, fingerprint: str | None = None) -> Checkpoint:
+def moved(data: Any, device: Any) -> Any:
+    """Plain data with its tensors on ``device``, each in storage of its own."""
+    if isinstance(data, torch.Tensor):
+        return data.detach().to(device, copy=True)
+    return {name: moved(value, device) for name, value in data.items()} if isinstance(data, dict) else data
+
+
+def clear(folder: Path) -> None:
+    """Remove all checkpoints."""
+    for path in folder.glob("step-*.pt"):
+        path.unlink()
+
+
+def load(path: Path, *, config_hash: str, seed: int, fingerprint: str | None = None, device: Any = "cpu") -> Checkpoint:
     """Read a checkpoint of this very run; anything else raises RunError."""
     try:
-        data = torch.load(path, weights_only=True)
+        data = torch.load(path, weights_only=True, map_location=device)
     except FileNotFoundError as error:
         raise RunError(f"{path}: no such file, expected a checkpoint") from error
     except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as error:
@@ -77,7 +90,11 @@ def load(path: Path, *, config_hash: str, seed: int, fingerprint: str | None = N
     return Checkpoint(data["step"], data["parameters"], data["state"], data["passes"])
 
 
-def newest(folder: Path, *, config_hash: str, seed: int, fingerprint: str | None = None) -> Checkpoint | None:
+def newest(
+    folder: Path, *, config_hash: str, seed: int, fingerprint: str | None = None, device: Any = "cpu"
+) -> Checkpoint | None:
     """The newest checkpoint in ``folder``; None when there is none."""
     paths = sorted(folder.glob("step-*.pt"))
-    return load(paths[-1], config_hash=config_hash, seed=seed, fingerprint=fingerprint) if paths else None
+    if not paths:
+        return None
+    return load(paths[-1], config_hash=config_hash, seed=seed, fingerprint=fingerprint, device=device)

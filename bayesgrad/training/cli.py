@@ -1,6 +1,7 @@
 """The command line.
 
-``--list`` | ``run [EXPERIMENT|CONFIG.json] --size quick|full`` | ``show WHAT`` | ``compare A B`` | ``resume FOLDER``
+``--list`` | ``run [EXPERIMENT] --size quick|full`` | ``run CONFIG.json --seeds 5 --set update.rate=0.01,0.1`` |
+``show WHAT`` | ``compare A B`` | ``resume FOLDER``; anywhere ``--scheduler tcp://HOST:PORT`` for a Dask cluster
 
 What is finished and fresh is not redone. Bad input is one sentence and exit status 2; Ctrl-C finishes the steps at
 hand, saves, says how to go on, and exits with 130.
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -18,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesgrad.training import records
-from bayesgrad.training.config import digest, from_json
+from bayesgrad.training.config import Config, digest, from_json
 from bayesgrad.training.experiments import EXPERIMENTS, SIZES, Experiment, experiment
 from bayesgrad.training.files import RunError, read_json, read_metrics
 from bayesgrad.training.runs import Job, Run
@@ -34,7 +36,15 @@ def parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="run an experiment (all of them without a name), or one config file")
     run.add_argument("what", nargs="?", help="an experiment, or a config.json")
     run.add_argument("--size", default="quick", help="quick (minutes) or full (hours); default quick")
-    run.add_argument("--seed", type=int, default=0, help="seed of a config file's run; default 0")
+    run.add_argument("--seed", type=int, default=0, help="first seed of a config file's runs; default 0")
+    run.add_argument("--seeds", type=int, default=1, help="how many seeds of a config file; default 1")
+    run.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=V1,V2",
+        help="a grid over a config file's setting, repeatable",
+    )
     _common(run)
     show = commands.add_parser("show", help="print an experiment's record, a record file, or a run folder")
     show.add_argument("what")
@@ -51,6 +61,8 @@ def parser() -> argparse.ArgumentParser:
 def _common(command: argparse.ArgumentParser) -> None:
     command.add_argument("--runs", default="runs", help="folder of run folders; default runs")
     command.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes; default one a core")
+    command.add_argument("--scheduler", default=None, help="address of a Dask scheduler that shares this file system")
+    command.add_argument("--tensorboard", default=None, metavar="DIR", help="mirror the metrics into DIR")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -104,11 +116,15 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"--workers: got {options.workers}, expected at least 1")
     root = Path(options.runs)
     if options.what is not None and options.what.endswith(".json"):
-        return run_config(Path(options.what), options.seed, root)
+        return run_config(Path(options.what), root, options)
+    if options.set or options.seeds != 1 or options.seed:
+        raise ValueError(
+            "--seed, --seeds, --set: got an experiment, expected a config file (experiments fix their own)"
+        )
     chosen = list(EXPERIMENTS.values()) if options.what is None else [experiment(options.what)]
     status = 0
     for each in chosen:
-        status = run_experiment(each, options.size, root, options.workers)
+        status = run_experiment(each, options.size, root, options)
         if status:
             break
     if CHECKOUT.joinpath("derivations").is_dir():
@@ -124,7 +140,7 @@ def record_key(each: Experiment, jobs: Sequence[Job]) -> str:
     return digest({"plan": records.plan_digest(jobs), "files": fingerprint(files, THREADS)})
 
 
-def run_experiment(each: Experiment, size: Any, root: Path, workers: int) -> int:
+def run_experiment(each: Experiment, size: Any, root: Path, options: argparse.Namespace) -> int:
     """Bring the record of an experiment up to date; 0, or 130 after an interrupt."""
     first = each.plan(size, {})
     key = record_key(each, first)
@@ -138,13 +154,9 @@ def run_experiment(each: Experiment, size: Any, root: Path, workers: int) -> int
             print_summary(record, f"fresh, {path.relative_to(CHECKOUT)}")
             return 0
 
-    from rich.console import Console
-
-    from bayesgrad.training.progress import Bars
-    from bayesgrad.training.sweep import Stopped, collect, run_jobs
+    from bayesgrad.training.sweep import Stopped, collect
 
     stamp = fingerprint(closure(*each.modules), THREADS)
-    console = Console()
     done: dict[str, Run] = {}
     jobs, status = first, 0
     while True:
@@ -154,11 +166,8 @@ def run_experiment(each: Experiment, size: Any, root: Path, workers: int) -> int
         todo = [job for job in jobs if job.name not in done]
         if not todo:
             break
-        title = f"{each.id} ({size})"
-        console.print(f"{title}: {len(jobs)} runs, {len(jobs) - len(todo)} of them done before", highlight=False)
         try:
-            with Bars(console, title, len(jobs), len(jobs) - len(todo), root) as bars:
-                run_jobs(todo, root, stamp, workers=workers, watch=bars.watch, finished=bars.finished)
+            carry_out(todo, root, stamp, options, title=f"{each.id} ({size})", before=len(jobs) - len(todo))
         except Stopped:
             done |= collect(todo, root, stamp)
             status = 130
@@ -179,13 +188,81 @@ def run_experiment(each: Experiment, size: Any, root: Path, workers: int) -> int
     return status
 
 
-def run_config(path: Path, seed: int, root: Path) -> int:
-    """One run of a config of one's own."""
+def carry_out(
+    jobs: Sequence[Job], root: Path, stamp: str, options: argparse.Namespace, *, title: str, before: int = 0
+) -> None:
+    """Do ``jobs`` on the executor that the options name, with bars and, if asked for, TensorBoard."""
+    from rich.console import Console
+
+    from bayesgrad.training.progress import Bars
+    from bayesgrad.training.sweep import cluster, run_jobs
+
+    console = Console()
+    console.print(f"{title}: {before + len(jobs)} runs, {before} of them done before", highlight=False)
+    mirror = None
+    if options.tensorboard:
+        from bayesgrad.training.tensorboard import Mirror
+
+        mirror = Mirror(Path(options.tensorboard), root)
+
+    with cluster(options.scheduler) as executor, Bars(console, title, before + len(jobs), before, root) as bars:
+
+        def watch(active: Sequence[Job]) -> None:
+            bars.watch(active)
+            if mirror:
+                mirror.update(active)
+
+        def finished(job: Job, result: dict[str, Any]) -> None:
+            bars.finished(job, result)
+            if mirror:
+                mirror.update([job])
+
+        try:
+            run_jobs(jobs, root, stamp, executor=executor, workers=options.workers, watch=watch, finished=finished)
+        finally:
+            if mirror:
+                mirror.close()
+
+
+def grid(data: dict[str, Any], settings: Sequence[str]) -> list[tuple[str, Config]]:
+    """Every combination of ``KEY=V1,V2`` settings (dots go into parts, values are JSON or plain words), named."""
+    cells: list[tuple[str, dict[str, Any]]] = [("", data)]
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not key or not equals or not text:
+            raise ValueError(f"--set: got {setting!r}, expected KEY=VALUE or KEY=V1,V2,...")
+        grown = []
+        for name, cell in cells:
+            for word in text.split(","):
+                try:
+                    value = json.loads(word)
+                except ValueError:
+                    value = word
+                copy = json.loads(json.dumps(cell))
+                *path, last = key.split(".")
+                inner = copy
+                for part in path:
+                    inner = inner.setdefault(part, {})
+                    if not isinstance(inner, dict):
+                        raise ValueError(f"--set: {part!r} of {key!r} is a value, expected a part with settings")
+                inner[last] = value
+                grown.append((f"{name} {key}={word}".strip(), copy))
+        cells = grown
+    return [(name, from_json(cell)) for name, cell in cells]
+
+
+def run_config(path: Path, root: Path, options: argparse.Namespace) -> int:
+    """Runs of a config of one's own: one, or a sweep over seeds and settings."""
     data = read_json(path, "a config")
-    config = from_json(data.get("config", data))
-    if seed < 0:
-        raise ValueError(f"--seed: got {seed}, expected a whole number of at least 0")
-    return single(Job("own", path.stem, config, seed), root)
+    data = data.get("config", data)
+    if options.seed < 0 or options.seeds < 1:
+        raise ValueError(f"--seed, --seeds: got {options.seed} and {options.seeds}, expected at least 0 and at least 1")
+    jobs = [
+        Job("own", name or path.stem, config, options.seed + index)
+        for name, config in grid(data, options.set)
+        for index in range(options.seeds)
+    ]
+    return own_runs(jobs, root, options)
 
 
 def resume(options: argparse.Namespace) -> int:
@@ -202,26 +279,36 @@ def resume(options: argparse.Namespace) -> int:
     job = Job(folder.parent.name, str(data.get("arm", "")), config, int(data["seed"]))
     if job.name != folder.name:
         raise RunError(f"{folder}: named {folder.name!r}, expected {job.name!r}; give the folder its name back")
-    return single(job, folder.parent.parent)
+    return own_runs([job], folder.parent.parent, options)
 
 
-def single(job: Job, root: Path) -> int:
-    from rich.console import Console
-
-    from bayesgrad.training.progress import Bars
-    from bayesgrad.training.sweep import Stopped, collect, run_jobs
+def own_runs(jobs: Sequence[Job], root: Path, options: argparse.Namespace) -> int:
+    """Do ``jobs`` and print what came of each; 1 if one diverged, 130 after an interrupt."""
+    from bayesgrad.training.sweep import Stopped, collect
 
     stamp = fingerprint(closure("bayesgrad.training.loop"), THREADS)
-    console = Console()
+    done = collect(jobs, root, stamp)
+    todo = [job for job in jobs if job.name not in done]
     try:
-        with Bars(console, job.experiment, 1, 0, root) as bars:
-            run_jobs([job], root, stamp, workers=1, watch=bars.watch, finished=bars.finished)
+        if todo:
+            carry_out(todo, root, stamp, options, title=jobs[0].experiment, before=len(done))
     except Stopped:
-        print(f"stopped; to go on:\n  python -m bayesgrad.training resume {job.folder(root)}", file=sys.stderr)
+        again = [job.folder(root) for job in todo if not read_result(job.folder(root))]
+        print("stopped; to go on, give the same command again, or:", file=sys.stderr)
+        for folder in again[:1]:
+            print(f"  python -m bayesgrad.training resume {folder}", file=sys.stderr)
         return 130
-    done = collect([job], root, stamp)[job.name]
-    print_run(job.folder(root), done.result, done.metrics)
-    return 0 if done.result["state"] == "finished" else 1
+    done |= collect(todo, root, stamp)
+    for job in jobs:
+        print(f"{job.arm}, seed {job.seed}:")
+        print_run(job.folder(root), done[job.name].result, done[job.name].metrics)
+    return 0 if all(done[job.name].result["state"] == "finished" for job in jobs) else 1
+
+
+def read_result(folder: Path) -> bool:
+    """Whether the run in ``folder`` came to its end."""
+    path = folder / "result.json"
+    return path.exists() and read_json(path, "the result of a run").get("state") in ("finished", "diverged")
 
 
 def _record_or_run(what: str, size: str | None = None) -> tuple[str, dict[str, Any]]:

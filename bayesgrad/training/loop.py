@@ -12,7 +12,7 @@ from bayesgrad.training import checkpoints, stability
 from bayesgrad.training.checkpoints import Checkpoint
 from bayesgrad.training.config import Config
 from bayesgrad.training.files import Metrics
-from bayesgrad.training.subject import make_subject
+from bayesgrad.training.subject import Subject, make_subject
 from bayesgrad.training.updates import Oracle, make_update
 
 
@@ -23,43 +23,52 @@ def train(
     *,
     fingerprint: str = "",
     stopping: Callable[[], bool] = lambda: False,
+    subject: Subject | None = None,
+    lead: bool = True,
+    ready: Callable[[], object] = lambda: None,
+    device: Any = "cpu",
 ) -> dict[str, Any]:
     """Run ``config`` with ``seed`` in ``folder``, from its newest checkpoint if it has one; return the result.
 
     ``stopping`` is asked before each step; when it says yes the run saves a checkpoint and returns with state
     "interrupted". A loss that is not finite ends the run with state "diverged" and the last good checkpoint.
-    Raises RunError when the folder cannot be written or holds another run's checkpoint.
+    For a run on several processes each has its own ``subject`` and ``device``, only the ``lead`` writes, and
+    ``ready`` is called when the start has been read. Raises RunError when the folder cannot be written or holds
+    another run.
     """
     started = time.perf_counter()
-    subject = make_subject(config, seed)
+    subject = make_subject(config, seed) if subject is None else subject
     rule = make_update(config.update, config.steps)
     identity: Any = {"config_hash": config.hash, "seed": seed, "fingerprint": fingerprint}
     snapshots = snapshot_steps(config)
 
-    now = checkpoints.newest(folder / "checkpoints", **identity)
+    def save(at: Checkpoint, into: str = "checkpoints", keep: int = checkpoints.KEEP) -> None:
+        if lead:
+            checkpoints.save(folder / into, at, **identity, keep=keep)
+
+    now = checkpoints.newest(folder / "checkpoints", **identity, device=device)
+    ready()
     if now is None:
         parameters = subject.initial()
         now = Checkpoint(0, parameters, rule.start(parameters), 0)
-    metrics = Metrics(folder / "metrics.jsonl", before=now.step)
+    metrics = Metrics(folder / "metrics.jsonl", before=now.step) if lead else None
 
     good, state = now, "finished"
     while True:
         if stopping():
-            checkpoints.save(folder / "checkpoints", now, **identity)
+            save(now)
             state = "interrupted"
             break
         if now.step in snapshots:
-            checkpoints.save(
-                folder / "snapshots", Checkpoint(now.step, now.parameters, {}, now.passes), **identity, keep=0
-            )
+            save(Checkpoint(now.step, now.parameters, {}, now.passes), "snapshots", keep=0)
 
         oracle = Oracle(subject.loss_and_gradients, subject.batch(now.step))
         after = rule(now.parameters, oracle, now.state)
         loss = float(after.loss)
         if not math.isfinite(loss):
-            for path in (folder / "checkpoints").glob("step-*.pt"):
-                path.unlink()  # what was saved after the last good step is of no use
-            checkpoints.save(folder / "checkpoints", good, **identity)
+            if lead:
+                checkpoints.clear(folder / "checkpoints")  # what was saved after the last good step is of no use
+            save(good)
             state = "diverged"
             break
         good = now
@@ -69,18 +78,20 @@ def train(
             row |= subject.evaluate(now.parameters)
             if config.laws:
                 row["laws"] = subject.laws(now.parameters, after.parameters)
-        metrics.append(**row)
+        if metrics:
+            metrics.append(**row)
 
         if now.step == config.steps:
-            checkpoints.save(folder / "checkpoints", now, **identity)
+            save(now)
             break
         now = Checkpoint(now.step + 1, after.parameters, after.state, now.passes + oracle.passes)
         if now.step % config.checkpoint_every == 0:
-            checkpoints.save(folder / "checkpoints", now, **identity)
-    metrics.close()
+            save(now)
+    if metrics:
+        metrics.close()
 
     result: dict[str, Any] = {"state": state, "step": good.step if state == "diverged" else now.step}
-    if state == "finished":
+    if state == "finished" and lead:
         result |= subject.final(now.parameters)
         if snapshots:
             result["stability"] = stability.measure(subject, folder / "snapshots", sorted(snapshots), identity)

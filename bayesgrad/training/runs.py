@@ -131,26 +131,31 @@ def execute(
             done = finished(where, config, seed, fingerprint)
             if done is not None:
                 return done
-            _claim(where, config, seed, fingerprint, label)
+            claim_folder(where, config, seed, fingerprint, label)
             write_json(where / "environment.json", environment(threads))
             started = time.perf_counter()
             result = train(config, seed, where, fingerprint=fingerprint, stopping=stopping)
-            result |= {
-                "format": FORMAT,
-                "arm": label,
-                "seed": seed,
-                "config_hash": config.hash,
-                "fingerprint": fingerprint,
-                "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-                "seconds": round(time.perf_counter() - started, 3),
-            }
-            write_json(where / "result.json", result)
-            return result
+            return finish(where, result, Job("", label, config, seed), fingerprint, started)
     except OSError as error:
         raise RunError(f"{where}: cannot write ({error.strerror}); choose another folder or make room") from error
 
 
-def _claim(folder: Path, config: Config, seed: int, fingerprint: str, label: str) -> None:
+def finish(folder: Path, result: dict[str, Any], job: Job, fingerprint: str, started: float) -> dict[str, Any]:
+    """Add to a result what it belongs to, write it, return it."""
+    result |= {
+        "format": FORMAT,
+        "arm": job.arm,
+        "seed": job.seed,
+        "config_hash": job.config.hash,
+        "fingerprint": fingerprint,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(time.perf_counter() - started, 3),
+    }
+    write_json(folder / "result.json", result)
+    return result
+
+
+def claim_folder(folder: Path, config: Config, seed: int, fingerprint: str, label: str) -> None:
     """Make ``folder`` this run's own: continue the same run, start over after a change of sources, refuse another's."""
     path = folder / "config.json"
     mine = {

@@ -30,7 +30,8 @@ PROBE = 64
 class Subject(Protocol):
     """The questions of the loop."""
 
-    loss_and_gradients: LossAndGradients
+    @property
+    def loss_and_gradients(self) -> LossAndGradients: ...
 
     def initial(self) -> Parameters: ...
 

@@ -66,6 +66,29 @@ def pinned_threads(threads: int) -> Iterator[None]:
             os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
+@contextmanager
+def cluster(address: str | None) -> Iterator[Executor | None]:
+    """The executor of the Dask cluster at ``address``; None without one (the sweep then makes its own processes)."""
+    if address is None:
+        yield None
+        return
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ValueError(
+            "--scheduler: Dask is not installed, expected the extra: pip install 'bayesgrad[dask]'"
+        ) from error
+    try:
+        client = Client(address, timeout=10)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"--scheduler: got {address!r}, where no Dask scheduler answers ({error})") from error
+    try:
+        # a run may be begun again at any time, so a task whose worker died may be given out again
+        yield client.get_executor(pure=False, retries=ATTEMPTS)
+    finally:
+        client.close()
+
+
 class Stopped(Exception):
     """The runs were asked to stop and have saved their state."""
 
@@ -85,12 +108,14 @@ def run_jobs(
 
     ``executor``: any executor whose workers see ``root``; None makes ``workers`` processes.
     """
+    root = root.resolve()  # workers elsewhere have another current folder
     root.mkdir(parents=True, exist_ok=True)
     stop = root / f".stop-{os.getpid()}"
     stop.unlink(missing_ok=True)
     left = {job.name: job for job in jobs}
     try:
         for attempt in range(1, ATTEMPTS + 1):
+            stop.unlink(missing_ok=True)
             with pinned_threads(threads):
                 own = processes(min(workers, len(left)), threads) if executor is None else None
                 try:

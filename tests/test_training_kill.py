@@ -1,0 +1,111 @@
+"""kill -9 at any moment: twenty kills, five of them inside a checkpoint write, and the same record as without them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+from bayesgrad.training import files, runs
+from bayesgrad.training.config import SGD, Config, OneHead, StickyMarkov
+from bayesgrad.training.progress import last_row
+
+STEPS = 420
+CONFIG = Config(
+    task=StickyMarkov(length=120, symbols=4, d_x=6, held_out=1),
+    model=OneHead(d_k=3, d_v=4),
+    update=SGD(rate=0.05, momentum=0.9, factors={"W_V": 2.0}),
+    gradients="fused",
+    steps=STEPS,
+    evaluate_every=50,
+    checkpoint_every=3,
+)
+SERVER = multiprocessing.get_context("forkserver")
+SERVER.set_forkserver_preload(["bayesgrad.training.loop"])
+
+
+def work(folder: str) -> None:
+    runs.execute(CONFIG.as_json(), 0, folder, "kill-test")
+
+
+def work_and_die_in_a_checkpoint(folder: str, writes: int, share: float) -> None:
+    """Kill the process inside its ``writes``-th checkpoint write, after ``share`` of the bytes."""
+    import torch
+
+    save, left = torch.save, [writes]
+
+    def dying(data, out):
+        left[0] -= 1
+        if left[0] > 0:
+            return save(data, out)
+        import io
+
+        whole = io.BytesIO()
+        save(data, whole)
+        out.write(whole.getvalue()[: int(share * len(whole.getvalue()))])
+        out.flush()
+        if share == 1.0:
+            os.fsync(out.fileno())  # all there, but not yet moved into place
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    torch.save = dying
+    work(folder)
+
+
+def record(folder: Path) -> tuple[dict, list, dict]:
+    """What must be the same: the result without times, every metrics line, the last checkpoint to the bit."""
+    import torch
+
+    result = files.read_json(folder / "result.json", "a result")
+    for name in ("seconds", "finished"):
+        result.pop(name)
+    newest = sorted((folder / "checkpoints").glob("step-*.pt"))[-1]
+    state = torch.load(newest, weights_only=True)
+    tensors = state["parameters"] | {f"m.{name}": value for name, value in state["state"]["m"].items()}
+    return result, files.read_metrics(folder / "metrics.jsonl"), {k: v.numpy().tobytes() for k, v in tensors.items()}
+
+
+def step_of(folder: Path) -> int:
+    row = last_row(folder / "metrics.jsonl")
+    return -1 if row is None else row["step"]
+
+
+def test_twenty_kills_leave_the_same_record(tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    first = SERVER.Process(target=work, args=(str(whole),))
+    first.start()
+    moments = random.Random(0)
+    inside = 0
+    for kill in range(20):
+        if kill % 4 == 3:
+            share = (0.0, 0.3, 0.7, 0.99, 1.0)[inside]
+            process = SERVER.Process(
+                target=work_and_die_in_a_checkpoint, args=(str(parts), moments.randint(1, 4), share)
+            )
+            process.start()
+            process.join(120)
+            inside += 1
+        else:
+            before = step_of(parts)
+            process = SERVER.Process(target=work, args=(str(parts),))
+            process.start()
+            goal = before + moments.randint(1, 20)
+            deadline = time.monotonic() + 120
+            while step_of(parts) < goal and process.is_alive() and time.monotonic() < deadline:
+                time.sleep(0.0005)
+            time.sleep(moments.random() * 0.003)
+            process.kill()
+            process.join(120)
+        assert process.exitcode == -signal.SIGKILL, f"kill {kill}: ended with {process.exitcode} before it was killed"
+    assert inside == 5
+    assert not (parts / "result.json").exists()
+    last = SERVER.Process(target=work, args=(str(parts),))
+    last.start()
+    for process in (first, last):
+        process.join(300)
+        assert process.exitcode == 0
+    assert step_of(whole) == STEPS
+    assert record(parts) == record(whole)
