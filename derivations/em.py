@@ -9,6 +9,7 @@ needs one that lies above it; so the pair of steps can raise the loss, and a wit
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 from derivations.dynamics import eta, h, m, n
@@ -138,34 +139,50 @@ def proximal_m_step() -> list[Part]:
     return [Part("minimum", claim, proof, "The value step is the unique minimiser.")]
 
 
+class Gaussian:
+    """Scores with per-key prior weights, and the Gaussian mixture that they are the responsibilities of."""
+
+    def __init__(self) -> None:
+        self.q, self.key = Tensor("q", (d_k,)), Tensor("k", (m, d_k))
+        self.scale = Tensor("scale", kind="positive", tex=r"\varsigma")
+        self.pi, self.M = Tensor("pi", (m,), "positive"), Tensor("M", (m,), "indicator")
+        self.at = Index("j", m)
+        self.half = Fraction(1, 2)
+
+    def score(self, j: Index) -> Term:
+        return self.scale() * total(lambda e: self.q(e) * self.key(j, e), over=d_k) + log(self.pi(j))
+
+    def norm(self, j: Index) -> Term:
+        return total(lambda e: self.key(j, e) ** 2, over=d_k)
+
+    def distance(self, j: Index) -> Term:
+        return total(lambda e: (self.q(e) - self.key(j, e)) ** 2, over=d_k)
+
+    def component(self, j: Index) -> Term:
+        """Prior weight times density: pi_j exp(scale |k_j|^2 / 2) exp(-scale |q - k_j|^2 / 2)."""
+        prior = self.pi(j) * exp(self.half * self.scale() * self.norm(j))
+        return prior * exp(-(self.half * self.scale() * self.distance(j)))
+
+    def normalised(self, weight: Callable[[Index], Term]) -> Term:
+        """One visible key's share."""
+        mass = total(lambda j: self.M(j) * weight(j), over=m)
+        return self.M(self.at) * weight(self.at) * inv(mass)
+
+
+GAUSSIAN = Gaussian()
+
+
 @proves("em.gaussian-mixture")
 def gaussian_mixture() -> list[Part]:
-    q, key = Tensor("q", (d_k,)), Tensor("k", (m, d_k))
-    scale, pi = Tensor("scale", kind="positive", tex=r"\varsigma"), Tensor("pi", (m,), "positive")
-    M = Tensor("M", (m,), "indicator")
-    at = Index("j", m)
-    half = Fraction(1, 2)
-
-    def score(j: Index) -> Term:
-        return scale() * total(lambda e: q(e) * key(j, e), over=d_k) + log(pi(j))
-
-    def prior(j: Index) -> Term:
-        return pi(j) * exp(half * scale() * total(lambda e: key(j, e) ** 2, over=d_k))
-
-    def density(j: Index) -> Term:
-        return exp(-(half * scale() * total(lambda e: (q(e) - key(j, e)) ** 2, over=d_k)))
-
-    claim = Equation(
-        M(at) * exp(score(at)) * inv(total(lambda j: M(j) * exp(score(j)), over=m)),
-        M(at) * prior(at) * density(at) * inv(total(lambda j: M(j) * prior(j) * density(j), over=m)),
-    )
-    near = exp(-(half * scale() * total(lambda e: q(e) ** 2, over=d_k)))
-    weight = lambda j: M(j) * pi(j) * exp(scale() * total(lambda e: q(e) * key(j, e), over=d_k))  # noqa: E731
+    it = GAUSSIAN
+    claim = Equation(it.normalised(lambda j: exp(it.score(j))), it.normalised(it.component))
+    near = exp(-(it.half * it.scale() * total(lambda e: it.q(e) ** 2, over=d_k)))
+    product = lambda j: exp(it.scale() * total(lambda e: it.q(e) * it.key(j, e), over=d_k))  # noqa: E731
     proof = (
         Chain(claim.lhs)
-        .algebra(weight(at) * inv(total(lambda j: weight(j), over=m)), "exp(log pi) = pi")
+        .algebra(it.normalised(lambda j: it.pi(j) * product(j)), "exp(log pi) = pi")
         .algebra(
-            weight(at) * near * inv(total(lambda j: weight(j) * near, over=m)),
+            it.normalised(lambda j: it.pi(j) * product(j) * near),
             "a factor that depends on the query alone cancels (shift invariance)",
         )
         .algebra(claim.rhs, "complete the square: |q - k|^2 = |q|^2 - 2 q.k + |k|^2")

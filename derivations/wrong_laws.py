@@ -68,7 +68,7 @@ def aligned(right: Term, part: Part) -> Term:
 @cache
 def wrong_laws(label: str) -> tuple[WrongLaw, ...]:
     """The rows of one label; an empty tuple where there are none."""
-    from derivations import misses as _  # noqa: F401  (the tables)
+    from derivations import misses_dynamics as _  # noqa: F401  (the tables; it imports the others)
 
     if label not in _ROWS:
         return ()
@@ -81,6 +81,6 @@ def wrong_laws(label: str) -> tuple[WrongLaw, ...]:
 
 def all_wrong_laws() -> tuple[WrongLaw, ...]:
     """Every row of the registry, label by label."""
-    from derivations import misses as _  # noqa: F401
+    from derivations import misses_dynamics as _  # noqa: F401
 
     return tuple(row for label in _ROWS for row in wrong_laws(label))
