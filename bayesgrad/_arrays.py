@@ -61,6 +61,11 @@ def concrete(x: Any) -> bool:
     return not symbolic(namespace_of(x))
 
 
+def holds(condition: Any) -> bool:
+    """Whether a condition is known and true: a constant may turn into an unknown inside of jit."""
+    return concrete(condition) and bool(condition)
+
+
 # --- dtypes -----------------------------------------------------------------------------------------------------------
 
 

@@ -232,7 +232,7 @@ def _chosen(
     _checks.same_shape(name, x, shape, "the other arguments say")
     if validate and _arrays.concrete(x):
         outside = xp.logical_or(x < 0, x >= size)
-        if bool(xp.any(outside)):
+        if _arrays.holds(xp.any(outside)):
             raise ValueError(f"{name}: got {int(x[outside][0])}, expected 0..{size - 1}")
     return _arrays.one_hot(xp, x, size)
 
@@ -279,7 +279,7 @@ def bijection_predictive(
     if validate and _arrays.concrete(keys):
         same_k = xp.expand_dims(keys, axis=-1) == xp.expand_dims(keys, axis=-2)
         same_v = xp.expand_dims(values, axis=-1) == xp.expand_dims(values, axis=-2)
-        if bool(xp.any(same_k != same_v)):
+        if _arrays.holds(xp.any(same_k != same_v)):
             raise ValueError("values: got pairs that contradict each other, expected those of one permutation")
     hit = xp.any(xp.logical_and(one_k, at), axis=-1, keepdims=True)
     told = xp.any(xp.logical_and(one_v, hit), axis=-2)
@@ -301,7 +301,7 @@ def _forward(
             belief = xp.matmul(xp.expand_dims(belief, axis=-2), T)[..., 0, :]
         joint = belief * likelihood[..., t, :]
         total = xp.sum(joint, axis=-1)
-        if validate and _arrays.concrete(total) and bool(xp.any(total == 0)):
+        if validate and _arrays.concrete(total) and _arrays.holds(xp.any(total == 0)):
             raise ValueError(f"{name}: got something of probability 0 at position {t}, expected a possible sequence")
         belief = joint / xp.expand_dims(total, axis=-1)
         log_likelihood = log_likelihood + xp.log(total)

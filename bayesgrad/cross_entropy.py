@@ -95,7 +95,7 @@ def _one_hot(
     counted = y != ignore
     if validate and _arrays.concrete(y):
         outside = own.logical_and(counted, own.logical_or(y < 0, y >= classes))
-        if bool(own.any(outside)):
+        if _arrays.holds(own.any(outside)):
             found = int(y[outside][0])
             raise ValueError(f"targets: got {found}, expected 0..{classes - 1} or ignore_index = {ignore}")
     one = own.logical_and(_arrays.one_hot(xp, y, classes), own.expand_dims(counted, axis=-1))

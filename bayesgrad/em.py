@@ -198,7 +198,7 @@ def gaussian_mixture_responsibilities(
     xp = _checks.floats(q=q, k=k, priors=priors)
     _checks.shapes(q=(q, "n d_k"), k=(k, "m d_k"), priors=(priors, "m"))
     scale = _checks.real(xp, "scale", scale, positive=True)
-    if validate and _arrays.concrete(priors) and bool(xp.any(priors < 0)):
+    if validate and _arrays.concrete(priors) and _arrays.holds(xp.any(priors < 0)):
         raise ValueError("priors: got a negative entry, expected numbers >= 0")
     wide_q, wide_k, pi = _arrays.widen(xp, q, k, priors)
     distance = xp.expand_dims(wide_q, axis=-2) - xp.expand_dims(wide_k, axis=-3)

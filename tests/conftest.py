@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import array_api_strict
+import jax
 import numpy as np
 import pytest
 import torch
 
 torch.set_num_threads(1)
+jax.config.update("jax_enable_x64", True)
 
 
 def _read_only(x):
@@ -24,6 +26,15 @@ BACKENDS = {
 }
 
 
+# JAX compiles every operation anew for every shape: it runs where the right answers are known, and in test_jax.
+EVERY = BACKENDS | {"jax": lambda x: jax.numpy.asarray(np.asarray(x))}
+
+
 @pytest.fixture(params=list(BACKENDS))
 def xp(request):
     return BACKENDS[request.param]
+
+
+@pytest.fixture(params=list(EVERY))
+def every_xp(request):
+    return EVERY[request.param]

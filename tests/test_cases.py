@@ -14,6 +14,12 @@ U = [[1.0, 0], [0, 1]]
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
 
 
+@pytest.fixture
+def xp(every_xp):
+    """Every backend here, JAX too."""
+    return every_xp
+
+
 def agree(got, wanted):
     np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), **CLOSE)
 
