@@ -94,7 +94,7 @@ def _spread(term: Term, rng: random.Random) -> Term | None:
 
 
 def _pad(term: Term, rng: random.Random) -> Term | None:
-    return rng.choice((term + 0, 1 * term, -(-term), term * Fraction(1, 2) + term * Fraction(1, 2)))
+    return rng.choice((term + 0, 1 * term, -1 * (-1 * term), term * Fraction(1, 2) + term * Fraction(1, 2)))
 
 
 MOVES: dict[str, Move] = {
