@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from bayesgrad.statements import STATEMENTS
+
 ROUTES = ("proof", "exact", "code", "formal", "check", "wrong_laws", "observed")
 P1, P2 = "arXiv 2512.22471", "arXiv 2512.22473"
 OURS = "ours"
@@ -51,7 +53,7 @@ _LEMMA = _routes(proof="required", exact=_INEQUALITY, code=_LEMMA_CODE, check="r
 
 @dataclass(frozen=True)
 class Theorem:
-    """One result. ``statement`` is TeX; ``implements`` are dotted names of functions of this package."""
+    """One result. ``statement`` is TeX made from the claim that was proved; ``implements`` are dotted names."""
 
     label: str
     title: str
@@ -86,7 +88,7 @@ LEMMAS = (
     Theorem(
         "lemma.log-bound",
         "The logarithm lies below its tangent at 1",
-        r"\log t \le t - 1 \quad (t > 0), \qquad \text{with equality only at } t = 1",
+        STATEMENTS["lemma.log-bound"],
         ("t > 0",),
         (),
         OURS,
@@ -96,7 +98,7 @@ LEMMAS = (
     Theorem(
         "lemma.gibbs",
         "Gibbs' inequality",
-        r"\sum_c p_c \log \frac{p_c}{q_c} \ge 0, \qquad \text{with equality iff } p = q",
+        STATEMENTS["lemma.gibbs"],
         ("p, q distributions on a finite set", "0 log 0 = 0; the sum is infinite where q misses part of p's support"),
         ("lemma.log-bound",),
         OURS,
@@ -106,7 +108,7 @@ LEMMAS = (
     Theorem(
         "lemma.variance-form",
         "A variance as a double sum over pairs",
-        r"\sum_j a_j h_j^2 - \Big(\sum_j a_j h_j\Big)^2 = \tfrac12 \sum_{jk} a_j a_k (h_j - h_k)^2",
+        STATEMENTS["lemma.variance-form"],
         ("sum_j a_j = 1",),
         (),
         OURS,
@@ -116,8 +118,7 @@ LEMMAS = (
     Theorem(
         "lemma.em-identity",
         "What an exact EM step changes",
-        r"l_1 - l_0 = Q_1 - Q_0 - \mathrm{KL}(r_0 \,\|\, r_1), \qquad l(v) = -\log \sum_j \pi_j e^{-c_j(v)}, \quad "
-        r"Q(v) = \sum_j r_{0j} c_j(v)",
+        STATEMENTS["lemma.em-identity"],
         ("r_0, r_1 the exact responsibilities before and after", "priors pi fixed"),
         ("lemma.gibbs",),
         OURS,
@@ -130,7 +131,7 @@ BAYES = (
     Theorem(
         "bayes.risk-decomposition",
         "Cross-entropy is entropy plus divergence",
-        r"R(q) := \mathbb E[-\log q(y|c)] = H(Y|C) + \mathbb E_c\, \mathrm{KL}(p(\cdot|c) \,\|\, q(\cdot|c))",
+        STATEMENTS["bayes.risk-decomposition"],
         ("finite outcome sets", "0 log 0 = 0; risks in [0, +inf]"),
         (),
         P1,
@@ -140,7 +141,7 @@ BAYES = (
     Theorem(
         "bayes.posterior-predictive",
         "The best predictor is the posterior predictive",
-        r"q^* = p(y|x,c), \qquad p(y|x,c) = \sum_\theta p(\theta|c)\, p(y|x,\theta) \text{ under (i) and (ii)}",
+        STATEMENTS["bayes.posterior-predictive"],
         (
             "unique on contexts of positive probability",
             "(i) y independent of c given (x, theta)",
@@ -156,7 +157,7 @@ BAYES = (
     Theorem(
         "bayes.chain-rule",
         "Losses of the positions add up to the loss of the sequence",
-        r"\sum_t -\log p(y_t | y_{<t}) = -\log p(y_1, \dots, y_T)",
+        STATEMENTS["bayes.chain-rule"],
         (
             "every position is supervised, sum loss, positive probability",
             "with inputs x: y_t independent of future x given the past",
@@ -170,7 +171,7 @@ BAYES = (
     Theorem(
         "bayes.entropy-is-blind",
         "Equal entropies say nothing about equal predictions",
-        r"\exists\, p, q:\quad H(p) = H(q), \qquad \mathrm{KL}(p \,\|\, q) > 0",
+        STATEMENTS["bayes.entropy-is-blind"],
         ("witnesses: (1,0) against (0,1) with infinite KL; (1/3,2/3) against (2/3,1/3) with KL = 1/3 bit",),
         (),
         OURS,
@@ -181,8 +182,7 @@ BAYES = (
     Theorem(
         "bayes.bijection",
         "What a revealed part of a random permutation says about the rest",
-        r"p(\pi(x) = y \mid \text{pairs}) = \begin{cases} [y = \pi(x)] & x \text{ seen} \\ "
-        r"[y \text{ unseen}] / (V - m) & x \text{ new} \end{cases}",
+        STATEMENTS["bayes.bijection"],
         (
             "uniform permutation of V values",
             "keys ignorable: independent of the permutation given the revealed pairs",
@@ -197,8 +197,7 @@ BAYES = (
     Theorem(
         "bayes.hmm-filter",
         "Filtering a hidden Markov chain",
-        r"\alpha_1(s) = \pi(s) E(s, o_1), \quad \alpha_{t+1} = E(\cdot, o_{t+1}) (\alpha_t T), \quad "
-        r"p(o_{t+1} | o_{\le t}) = \frac{\alpha_t T E}{\sum_s \alpha_t(s)}",
+        STATEMENTS["bayes.hmm-filter"],
         ("positive normalisers", "no transition before the first observation"),
         ("bayes.posterior-predictive", "bayes.chain-rule"),
         OURS,
@@ -208,7 +207,7 @@ BAYES = (
     Theorem(
         "bayes.sticky-markov",
         "Predicting a chain that is seen through noise",
-        r"p(y_t | x_{\le t}) = p(y_{t-1} | x_{\le t})\, P, \qquad \mathbb E[\text{loss}] \ge H(Y_t | Y_{t-1})",
+        STATEMENTS["bayes.sticky-markov"],
         (
             "P and mu known; x_t is emitted by y_{t-1} through Gaussian noise",
             "the bound holds for the expected loss: on one sequence the training loss can fall below it",
@@ -225,7 +224,7 @@ HEAD = (
     Theorem(
         "softmax.shift-invariance",
         "A common shift of the scores changes nothing",
-        r"\operatorname{softmax}_j(s_{ij} + c_i) = \operatorname{softmax}_j(s_{ij})",
+        STATEMENTS["softmax.shift-invariance"],
         (_ROW,),
         (),
         OURS,
@@ -235,7 +234,7 @@ HEAD = (
     Theorem(
         "softmax.jacobian",
         "The Jacobian of softmax",
-        r"\frac{\partial a_{ij}}{\partial s_{lk}} = \delta_{il}\, a_{ij} (\delta_{jk} - a_{ik})",
+        STATEMENTS["softmax.jacobian"],
         (_ROW,),
         (),
         P2,
@@ -245,7 +244,7 @@ HEAD = (
     Theorem(
         "softmax.fisher",
         "The Jacobian is the Fisher information",
-        r"F_i = \operatorname{diag}(a_i) - a_i a_i^T \succeq 0, \qquad \ker F_i = \text{constants on the visible keys}",
+        STATEMENTS["softmax.fisher"],
         (_ROW, "coordinates of masked keys lie in the kernel as well"),
         ("softmax.jacobian", "lemma.variance-form"),
         OURS,
@@ -255,7 +254,7 @@ HEAD = (
     Theorem(
         "loss.logit-gradient",
         "The gradient of cross-entropy in the logits",
-        r"\frac{\partial L}{\partial z_{ic}} = r_{ic} = \tau_i p_{ic} - t_{ic}, \qquad \tau_i = \sum_c t_{ic}",
+        STATEMENTS["loss.logit-gradient"],
         (
             "hard target: t_ic = w_i [c = y_i]",
             "class weights and smoothing: t_ic = w_i omega_c ((1-eps)[c=y_i] + eps/C)",
@@ -268,7 +267,7 @@ HEAD = (
     Theorem(
         "attention.upstream",
         "What the read-out sends back to the context",
-        r"u_i = \frac{\partial L}{\partial g_i} = r_i W_O^T",
+        STATEMENTS["attention.upstream"],
         (_LINEAR,),
         ("loss.logit-gradient",),
         P2,
@@ -278,7 +277,7 @@ HEAD = (
     Theorem(
         "attention.weight-gradient",
         "Compatibility is the gradient in the weights",
-        r"\frac{\partial L}{\partial a_{ij}} = b_{ij} = u_i \cdot v_j",
+        STATEMENTS["attention.weight-gradient"],
         (_ANY, "weights taken as free variables"),
         (),
         OURS,
@@ -288,7 +287,7 @@ HEAD = (
     Theorem(
         "attention.routing-law",
         "The routing law: scores move by advantage",
-        r"\frac{\partial L}{\partial s_{ij}} = a_{ij} (b_{ij} - \bar b_i) = -a_{ij} A_{ij} = (F_i b_i)_j",
+        STATEMENTS["attention.routing-law"],
         (_ANY, _ROW, "masked pairs have gradient exactly 0"),
         ("attention.weight-gradient", "softmax.jacobian", "softmax.fisher"),
         P2,
@@ -298,7 +297,7 @@ HEAD = (
     Theorem(
         "attention.delta-identity",
         "The mean compatibility without the weights",
-        r"\bar b_i = \sum_k a_{ik} b_{ik} = u_i \cdot g_i",
+        STATEMENTS["attention.delta-identity"],
         (_ANY,),
         (),
         OURS,
@@ -308,7 +307,7 @@ HEAD = (
     Theorem(
         "attention.value-law",
         "The value law: values move against the queries they answer",
-        r"\frac{\partial L}{\partial v_j} = \sum_i a_{ij} u_i",
+        STATEMENTS["attention.value-law"],
         (_ANY,),
         (),
         P2,
@@ -318,8 +317,7 @@ HEAD = (
     Theorem(
         "attention.query-law",
         "A query moves by a covariance of compatibility and keys",
-        r"\frac{\partial L}{\partial q_i} = \text{scale} \sum_j a_{ij} (b_{ij} - \bar b_i) k_j "
-        r"= \text{scale}\, \mathrm{Cov}_{a_i}(b_i, k)",
+        STATEMENTS["attention.query-law"],
         (_ANY, _ROW),
         ("attention.routing-law",),
         OURS,
@@ -329,7 +327,7 @@ HEAD = (
     Theorem(
         "attention.key-law",
         "A key moves by its advantages, and a common shift of all keys not at all",
-        r"\frac{\partial L}{\partial k_j} = \text{scale} \sum_i a_{ij} (b_{ij} - \bar b_i) q_i",
+        STATEMENTS["attention.key-law"],
         (_ANY, "summed over j it is 0, so a key bias has gradient exactly 0"),
         ("attention.routing-law",),
         OURS,
@@ -339,8 +337,7 @@ HEAD = (
     Theorem(
         "attention.projection-laws",
         "The gradients of the projections",
-        r"\frac{\partial L}{\partial W_Q} = \sum_i x_i^T \frac{\partial L}{\partial q_i}, \qquad "
-        r"\frac{\partial L}{\partial W_O} = \sum_i g_i^T r_i",
+        STATEMENTS["attention.projection-laws"],
         ("W_K and W_V likewise", "value bias: sum of u over non-empty rows; c_O: sum of r"),
         ("attention.query-law", "attention.key-law", "attention.value-law", "loss.logit-gradient"),
         OURS,
@@ -350,8 +347,7 @@ HEAD = (
     Theorem(
         "attention.input-law",
         "The gradient of the input through queries, keys and values",
-        r"\frac{\partial L}{\partial x} = \frac{\partial L}{\partial q} W_Q^T + \frac{\partial L}{\partial k} W_K^T "
-        r"+ \frac{\partial L}{\partial v} W_V^T",
+        STATEMENTS["attention.input-law"],
         ("self-attention; in cross-attention the first term belongs to one input, the others to the other",),
         ("attention.query-law", "attention.key-law", "attention.value-law"),
         OURS,
@@ -361,8 +357,7 @@ HEAD = (
     Theorem(
         "attention.multi-head",
         "The laws hold per head, and shared keys and values sum over their group",
-        r"\frac{\partial L}{\partial v^{(\gamma)}_j} = \sum_{h:\, \lfloor h / (H/G) \rfloor = \gamma} \sum_i "
-        r"a^{(h)}_{ij} u^{(h)}_i",
+        STATEMENTS["attention.multi-head"],
         ("W_O sliced by head; query head h reads key/value head floor(h / (H/G))",),
         ("attention.upstream", "attention.projection-laws", "attention.input-law"),
         OURS,
@@ -372,7 +367,7 @@ HEAD = (
     Theorem(
         "attention.saturation-bound",
         "A saturated weight routes little",
-        r"\left|\frac{\partial L}{\partial s_{ij}}\right| \le a_{ij} (1 - a_{ij}) (\max b_i - \min b_i)",
+        STATEMENTS["attention.saturation-bound"],
         (_ANY, _ROW, "maximum and minimum over visible keys; equality in every two-key row"),
         ("attention.routing-law",),
         OURS,
@@ -385,7 +380,7 @@ DYNAMICS = (
     Theorem(
         "dynamics.loss-decrease",
         "How much a gradient step lowers the loss",
-        r"dL = -\eta\, |\nabla L|^2, \qquad \text{blocks add}",
+        STATEMENTS["dynamics.loss-decrease"],
         (_FIRST, "another optimiser: the gradient times its actual step"),
         (),
         OURS,
@@ -395,7 +390,7 @@ DYNAMICS = (
     Theorem(
         "dynamics.value-step",
         "What a step of the values does to the context",
-        r"dg_i = -\eta \sum_l (a a^T)_{il} u_l, \qquad dL = -\eta \sum_j \Big|\sum_i a_{ij} u_i\Big|^2",
+        STATEMENTS["dynamics.value-step"],
         (_ANY, "dg is exact at fixed weights; dL is first order"),
         ("attention.value-law", "dynamics.loss-decrease"),
         OURS,
@@ -405,8 +400,7 @@ DYNAMICS = (
     Theorem(
         "dynamics.score-step",
         "What a step of the scores does to the context",
-        r"ds_{ij} = \eta\, a_{ij} A_{ij}, \qquad dL = -\eta \sum_{ij} a_{ij}^2 A_{ij}^2, \qquad "
-        r"dg_i = \sum_j a_{ij} \Big(ds_{ij} - \sum_k a_{ik}\, ds_{ik}\Big) v_j",
+        STATEMENTS["dynamics.score-step"],
         (_ANY, _FIRST),
         ("attention.routing-law", "softmax.jacobian", "dynamics.loss-decrease"),
         OURS,
@@ -416,7 +410,7 @@ DYNAMICS = (
     Theorem(
         "dynamics.feedback",
         "When routing feeds itself, and when not",
-        r"db_{ij} = -\eta \sum_l a_{lj}\, u_i \cdot u_l, \qquad dA_{ij} = \sum_k a_{ik}\, db_{ik} - db_{ij}",
+        STATEMENTS["dynamics.feedback"],
         (_FROZEN, "A_ij grows iff sum_l a_lj u_i.u_l exceeds its a_i-weighted mean over j"),
         ("dynamics.value-step",),
         "arXiv 2512.22473 states it unconditionally; the condition is ours",
@@ -427,8 +421,7 @@ DYNAMICS = (
     Theorem(
         "dynamics.feedback-full",
         "The feedback with the upstream gradient moving too",
-        r"db_{ij} = u_i \cdot dv_j + du_i \cdot v_j, \qquad "
-        r"du_i = dz_i\, \tau_i (\operatorname{diag} p_i - p_i p_i^T) W_O^T + r_i\, dW_O^T",
+        STATEMENTS["dynamics.feedback-full"],
         (_LINEAR, _FIRST, "dz_i = dg_i W_O + g_i dW_O + dc_O"),
         ("dynamics.feedback", "attention.upstream", "softmax.jacobian"),
         OURS,
@@ -439,7 +432,7 @@ DYNAMICS = (
     Theorem(
         "dynamics.weight-space",
         "Training W_V mixes the value steps of similar inputs",
-        r"dv_j = -\eta \sum_l (x_j \cdot x_l) \frac{\partial L}{\partial v_l}",
+        STATEMENTS["dynamics.weight-space"],
         ("a value bias adds 1 to each x_j.x_l", "the per-token law for every gradient iff X X^T = I"),
         ("attention.projection-laws",),
         OURS,
@@ -450,9 +443,7 @@ DYNAMICS = (
     Theorem(
         "dynamics.natural-routing",
         "The natural gradient of routing is Bayes' rule",
-        r"F_i \delta = \frac{\partial L}{\partial s_i} \iff \delta = b_i + c, \qquad "
-        r"\dot a_j = -a_j (b_j - \bar b), \qquad a_j(\eta) = \frac{a_j e^{-\eta b_j}}{Z}, \qquad "
-        r"\frac{d \bar b}{dt} = -\mathrm{Var}_a(b) \le 0",
+        STATEMENTS["dynamics.natural-routing"],
         (_ROW, "b held fixed along the flow", "the mean loss puts 1/N into b: eta scales with N"),
         ("softmax.fisher", "attention.routing-law", "lemma.variance-form"),
         OURS,
@@ -462,8 +453,7 @@ DYNAMICS = (
     Theorem(
         "dynamics.frame-precision",
         "Saturated routing stops, values need not",
-        r"\left|\frac{\partial L}{\partial s_{ij}}\right| \le M (1 - M) R, \qquad M = \max_j a_{ij}, \quad "
-        r"R = \max b_i - \min b_i",
+        STATEMENTS["dynamics.frame-precision"],
         (
             _ROW,
             "R stays bounded as a_i becomes one-hot",
@@ -481,7 +471,7 @@ EM = (
     Theorem(
         "em.fisher-identity",
         "The gradient of a mixture loss is that of its E-step",
-        r"dl = \sum_j r_j\, dc_j, \qquad l = -\log \sum_j \pi_j e^{-c_j}, \quad r_j \propto \pi_j e^{-c_j}",
+        STATEMENTS["em.fisher-identity"],
         ("priors pi fixed",),
         (),
         OURS,
@@ -491,7 +481,7 @@ EM = (
     Theorem(
         "em.proximal-e-step",
         "Multiplying in a likelihood is a proximal step",
-        r"\arg\min_a \sum_j a_j b_j + \tfrac1\eta \mathrm{KL}(a \,\|\, a_0) = \frac{a_{0j} e^{-\eta b_j}}{Z}",
+        STATEMENTS["em.proximal-e-step"],
         ("eta > 0", "minimum over the simplex, unique; a_0 need not have full support"),
         ("lemma.gibbs",),
         OURS,
@@ -501,7 +491,7 @@ EM = (
     Theorem(
         "em.proximal-m-step",
         "A value step is a proximal step",
-        r"\arg\min_v \sum_{ij} a_{ij}\, u_i \cdot v_j + \frac{|v - v_0|^2}{2 \eta} = v_{0j} - \eta \sum_i a_{ij} u_i",
+        STATEMENTS["em.proximal-m-step"],
         ("eta > 0",),
         (),
         OURS,
@@ -511,9 +501,7 @@ EM = (
     Theorem(
         "em.gaussian-mixture",
         "Attention weights are the responsibilities of a Gaussian mixture",
-        r"\operatorname{softmax}_j(\text{scale}\, q \cdot k_j + \log \pi_j) = "
-        r"\frac{\rho_j\, \mathcal N(q; k_j, I/\text{scale})}{\sum_l \rho_l\, \mathcal N(q; k_l, I/\text{scale})}, "
-        r"\qquad \rho_j \propto \pi_j e^{\text{scale} |k_j|^2 / 2}",
+        STATEMENTS["em.gaussian-mixture"],
         ("scale > 0", "pi_j >= 0, not all 0", "a bias that depends on the query gives another prior per query"),
         ("softmax.shift-invariance",),
         OURS,
@@ -523,8 +511,7 @@ EM = (
     Theorem(
         "em.not-variational",
         "The attention pair is no EM: it can raise its own loss",
-        r"\forall \eta > 0\ \exists \text{ an instance}: \quad L(\text{value step}) < L_0 < "
-        r"L(\text{value step, then routing step})",
+        STATEMENTS["em.not-variational"],
         (
             "witness at eta = 1: n = 1, m = 2, scores 0, W_O = (0,1,-1), y = 0, v = (5,-3)",
             "for every eta: eta w^2 <= 1, V = max(4, 4/eta), v = ((1+V)/w, (1-V)/w), W_O = (0, w, -w)",

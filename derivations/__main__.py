@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.progress import track
 
-from derivations import evidence, laws, present, trust
+from derivations import evidence, headlines, laws, present, trust
 
-SOURCES = ("derivations/*.py", "bayesgrad/theorems.py")
+SOURCES = ("derivations/*.py", "bayesgrad/theorems.py", "bayesgrad/statements.py")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,8 +32,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--format", choices=("text", "latex", "json"), default="text", help="how to print it")
     parser.add_argument("--tree", action="store_true", help="print what the result rests on instead")
     parser.add_argument("--evidence", action="store_true", help="run everything and write report/build/evidence")
+    parser.add_argument("--statements", action="store_true", help="write bayesgrad/statements.py from what is proved")
     parser.add_argument("--force", action="store_true", help="with --evidence: run although nothing has changed")
     args = parser.parse_args(argv)
+    if args.statements:
+        headlines.write()
+        return 0
     if args.evidence:
         return record(force=args.force)
     if args.label is None:

@@ -67,10 +67,6 @@ class Law:
         return "refuted" if "refuted" in words else "undecided" if "undecided" in words else "proved"
 
     @property
-    def statement_tex(self) -> str:
-        return r" \qquad ".join(p.tex for p in self.parts)
-
-    @property
     def assumptions(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(g.says for p in self.parts for g in p.claim.given))
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Sequence
 from typing import Any
 
+from derivations.headlines import statement_tex
 from derivations.laws import Law, Part, law
-from derivations.proof import AtMost, Minimum, Verdict, Witness
+from derivations.proof import AtMost, Equation, Minimum, Verdict, Witness
+from derivations.terms import Entry, Index, Tensor, Term, children
 from derivations.tex import shown, statement
 from derivations.text import text
 from derivations.wrong_laws import wrong_laws
@@ -30,6 +34,33 @@ def steps(part: Part) -> list[dict[str, str]]:
     first = {"rule": "start", "why": _opening(part), "tex": shown(part.proof.start), "text": text(part.proof.start)}
     rest = [{"rule": s.rule, "why": s.why, "tex": shown(s.after), "text": text(s.after)} for s in part.proof.steps]
     return [first, *rest]
+
+
+def where(parts: Sequence[Part]) -> list[str]:
+    """What the defined letters of claims stand for, as TeX equations, in the order in which a reader meets them."""
+    seen: dict[Tensor, str] = {}
+
+    def visit(term: Term) -> None:
+        if isinstance(term, Entry) and term.tensor.body is not None and term.tensor not in seen:
+            slots = tuple(
+                Index(name, size) for name, size in zip(_letters(term.tensor), term.tensor.sizes, strict=True)
+            )
+            body = term.tensor.unfold(slots)
+            seen[term.tensor] = statement(Equation(term.tensor(*slots), body))
+            visit(body)
+        for child in children(term):
+            visit(child)
+
+    for part in parts:
+        visit(part.claim.lhs)
+        visit(part.claim.rhs)
+    return list(dict.fromkeys(seen.values()))
+
+
+def _letters(tensor: Tensor) -> list[str]:
+    """The names of the parameters that the definition was written with."""
+    names = [p.name for p in inspect.signature(tensor.body).parameters.values()] if tensor.body else []
+    return names if len(names) == len(tensor.sizes) else [f"r_{n}" for n in range(1, len(tensor.sizes) + 1)]
 
 
 def _opening(part: Part) -> str:
@@ -90,7 +121,8 @@ def as_dict(label: str, *, refute: bool = True) -> dict[str, Any]:
         "reason": "; ".join(reasons) or "every step follows by an admitted rule",
         "seconds": round(found.seconds, 3),
         "detail": {
-            "statement_tex": found.statement_tex,
+            "statement_tex": statement_tex(label),
+            "where": where(found.parts),
             "assumptions": list(found.assumptions),
             "parts": [{"name": p.name, "statement_tex": p.tex, "says": p.says, "steps": steps(p)} for p in found.parts],
             "steps": [step for p in found.parts for step in steps(p)],

@@ -6,6 +6,7 @@ A bound index keeps the name that its sum was written with; where that name is t
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 from derivations.proof import AtMost, Equation, Minimum, Witness
 from derivations.terms import (
@@ -191,7 +192,21 @@ def statement(claim: Equation) -> str:
     names = {**_named(claim.lhs), **_named(claim.rhs)}
     if isinstance(claim, Minimum):
         return rf"{tex(claim.lhs, names)} \ge 0"
-    return f"{tex(claim.lhs, names)} {relation} {tex(claim.rhs, names)}"
+    formula = f"{tex(claim.lhs, names)} {relation} {tex(claim.rhs, names)}"
+    if isinstance(claim, Witness):
+        values = [rf"{_tensor_head(t)} = {_table(v)}" for t, v in claim.values.items()]
+        formula += r" \quad (" + r",\; ".join(values) + ")"
+    return formula
+
+
+def _tensor_head(thing: Any) -> str:
+    return getattr(thing, "tex", "") or name(thing.name)
+
+
+def _table(value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        return "(" + ", ".join(_table(v) for v in value) + ")"
+    return _number(Fraction(value))
 
 
 def shown(term: Term) -> str:
