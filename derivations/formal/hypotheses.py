@@ -10,7 +10,7 @@ import re
 
 _BINDER_TYPE = re.compile(r"\((\w[\w' ]*) : (?:[^()]|\([^()]*\))*\)")
 _DELIMITERS = (" -> ", ",", " in ", " /\\ ", " <=> ", " := ")
-_RANGE = r"\(\w'? <=? \w+\)%nat"
+_RANGE = r"\(\w'? <=? (?:\w+|length earlier)\)%nat"
 _FOR_ALL = rf"\(forall [\w' ]+, (?:{_RANGE} -> )+"
 
 # (what the whole premise looks like, what it says)
@@ -41,7 +41,10 @@ LISTED: tuple[tuple[str, str], ...] = (
     (_FOR_ALL + r"a l k = / INR m\)", "attention is uniform"),
     (_FOR_ALL + r"l <> i -> dot d \(u i\) \(u l\) = 0\)", "the upstream gradients are orthogonal"),
     (_FOR_ALL + r"\(kv h < groups\)%nat\)", "every query head reads one of the groups"),
-    (_FOR_ALL + r"is_derive \(fun x => c x j\) t \(rate j\)\)", "the costs have derivatives"),
+    (
+        _FOR_ALL + r"is_derive \(fun (?:x => c x j\) t \(rate j\)|y => (?:V y j c|W y r c|c_O y c)\) x \(d[VWc](?: [jr])? c\))\)",
+        "the costs (values, read-out, output bias) have derivatives",
+    ),
     (
         _FOR_ALL + r"is_derive \(fun x => a x j\) t \(- score_gradient m \(a t\) b j\)\)",
         "the weights follow the replicator flow",
@@ -56,6 +59,7 @@ LISTED: tuple[tuple[str, str], ...] = (
     (_FOR_ALL + r"P h c x y \* Phx h x = Phcx h c x \* Phxy h x y\)", "(i) y is independent of c given (x, h)"),
     (_FOR_ALL + r"Phcx h c x \* Pc c = Phc h c \* Pcx c x\)", "(ii) x is independent of h given c"),
     (r"p nil = 1|" + _FOR_ALL + r"0 < p \(prefix y t\)\)", "p gives prefixes positive probability, the empty one 1"),
+    (_FOR_ALL + r"0 < total \(List\.skipn k \(o :: earlier\)%list\)\)", "the normalisers are positive"),
     (
         r"mean m \(posterior m pi c0\) c1 <= mean m \(posterior m pi c0\) c0",
         "the M-step does not raise the expected cost (its definition)",
