@@ -12,6 +12,7 @@
 from bayesgrad.attention import Attention, attention
 from bayesgrad.block import BlockAttention, BlockGradients, attention_block_gradients
 from bayesgrad.cross_entropy import CrossEntropy, cross_entropy
+from bayesgrad.explain import Explanation, explain
 from bayesgrad.gradients import (
     AttentionGradients,
     advantage,
@@ -44,6 +45,7 @@ __all__ = [
     "BlockAttention",
     "BlockGradients",
     "CrossEntropy",
+    "Explanation",
     "InputGradients",
     "ProjectionGradients",
     "advantage",
@@ -53,6 +55,7 @@ __all__ = [
     "causal_mask",
     "compatibility",
     "cross_entropy",
+    "explain",
     "fisher",
     "grouped_attention",
     "grouped_attention_gradients",

@@ -17,7 +17,6 @@ import sys
 from typing import Any
 
 import array_api_compat
-import array_api_compat.numpy
 import numpy as np
 
 Namespace = Any
@@ -30,9 +29,12 @@ def symbolic(xp: Namespace) -> bool:
 
 def namespace_of(x: Any) -> Namespace:
     """The array-API namespace of one array; TypeError for anything else."""
-    # The two common cases by hand: quick, and without the caches that torch.compile warns about.
+    # The two common cases by hand: quick, without the caches that torch.compile warns about, and imported at first use
+    # (NumPy's compatible namespace alone costs five times this whole package).
     if isinstance(x, np.ndarray):
-        return array_api_compat.numpy
+        import array_api_compat.numpy as numpy_namespace
+
+        return numpy_namespace
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
         import array_api_compat.torch as torch_namespace

@@ -17,7 +17,11 @@ import numpy as np
 from bayesgrad import _arrays
 from bayesgrad._arrays import Namespace
 
-_NO_ARRAYS = (np.ma.MaskedArray, np.matrix, np.generic, numbers.Number, str, list, tuple)
+_NO_ARRAYS = (np.generic, numbers.Number, str, list, tuple)
+_OTHER_RULES = {
+    "MaskedArray",
+    "matrix",
+}  # subclasses of ndarray whose arithmetic means something else; named, not imported
 
 
 def _kind(x: Any) -> str:
@@ -29,7 +33,12 @@ def _kind(x: Any) -> str:
 
 
 def _one_namespace(name: str, x: Any) -> Namespace:
-    if isinstance(x, _NO_ARRAYS):
+    other_rules = (
+        isinstance(x, np.ndarray)
+        and type(x) is not np.ndarray
+        and any(c.__name__ in _OTHER_RULES for c in type(x).__mro__)
+    )
+    if other_rules or isinstance(x, _NO_ARRAYS):
         raise TypeError(f"{name}: got {_kind(x)}, expected an array (NumPy, PyTorch, JAX or another array-API library)")
     try:
         return _arrays.namespace_of(x)

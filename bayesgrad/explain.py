@@ -1,0 +1,183 @@
+r"""Everything that the laws say about one head, in one object that can be read and drawn.
+
+.. math::
+
+    a_{ij}, \quad b_{ij} = u_i \cdot v_j, \quad A_{ij} = \bar b_i - b_{ij}, \quad N_j = \sum_i a_{ij}; \qquad
+    ds_{ij} = \eta\, a_{ij} A_{ij}, \quad dv_j = -\eta \sum_i a_{ij} u_i, \quad
+    dL = -\eta \sum_{ij} (a_{ij} A_{ij})^2 \ \text{and} \ -\eta \sum_j \Big|\sum_i a_{ij} u_i\Big|^2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesgrad import _arrays, _checks
+from bayesgrad._types import Array, Bools, Floats, Scale
+from bayesgrad.attention import Attention, checked, forward
+from bayesgrad.gradients import AttentionGradients, _advantage, backward
+
+_SHOWN = 8
+"""Queries and keys that the repr shows at most."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Explanation:
+    """What one head does and what a step of size ``eta`` of its scores or of its values would do, to first order.
+
+    Attributes:
+        attention: scores, weights a, context g.
+        gradients: dL/da = b, dL/ds, dL/dv, dL/dq, dL/dk.
+        compatibility, advantage: b and A (..., n, m). mean_compatibility: bbar (..., n). responsibility: N (..., m).
+        score_step: ds (..., n, m). value_step: dv (..., m, d_v).
+        loss_by_scores, loss_by_values: the predicted dL of each step (no axes).
+        advantage_change: dA (..., n, m) after the value step, with a and u held fixed.
+        eta: the step size.
+    """
+
+    attention: Attention
+    gradients: AttentionGradients
+    compatibility: Array
+    advantage: Array
+    mean_compatibility: Array
+    responsibility: Array
+    score_step: Array
+    value_step: Array
+    loss_by_scores: Array
+    loss_by_values: Array
+    advantage_change: Array
+    eta: float
+
+    @property
+    def weights(self) -> Array:
+        """a (..., n, m)."""
+        return self.attention.weights
+
+    def _first(self, x: Array, axes: int) -> np.ndarray:
+        x = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x, dtype=float)
+        return x.reshape(-1, *x.shape[x.ndim - axes :])[0] if x.size else x.reshape(x.shape[x.ndim - axes :])
+
+    def __repr__(self) -> str:
+        *leading, n, m = self.weights.shape
+        which = f"the first of {tuple(leading)} heads, " if leading else ""
+        lines = [
+            f"Explanation: {which}{n} queries, {m} keys, step eta = {self.eta:g}",
+            f"  predicted dL: {float(self.loss_by_scores):.4g} by a step of the scores, "
+            f"{float(self.loss_by_values):.4g} by a step of the values",
+        ]
+        names = ("a", "b", "A", "ds")
+        tables = [self._first(x, 2) for x in (self.weights, self.compatibility, self.advantage, self.score_step)]
+        N = self._first(self.responsibility, 1)
+        keys = min(m, _SHOWN)
+        lines.append("  " + " " * 14 + "".join(f"{f'key {j}':>10}" for j in range(keys)) + (" ..." if m > keys else ""))
+        for i in range(min(n, _SHOWN)):
+            for name, table in zip(names, tables, strict=True):
+                head = f"query {i}" if name == "a" else ""
+                cells = "".join(f"{table[i, j]:>10.4f}" for j in range(keys))
+                lines.append(f"  {head:<10}{name:>3} {cells}")
+        if n > _SHOWN:
+            lines.append("  ...")
+        lines.append(f"  {'all':<10}{'N':>3} " + "".join(f"{N[j]:>10.4f}" for j in range(keys)))
+        lines.append(
+            "  a weight, b = u.v compatibility, A advantage (descent raises the score where A > 0), N responsibility"
+        )
+        return "\n".join(lines)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Heat maps of weights, advantages and score steps of the (first) head.
+
+        Args:
+            axes: three matplotlib axes, made if not given.
+
+        Returns:
+            The matplotlib figure.
+
+        Raises:
+            ImportError: matplotlib is not installed; the message says how to get it.
+        """
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError:
+            raise ImportError("plot: matplotlib is not installed; pip install 'bayesgrad[plot]'") from None
+        if axes is None:
+            _, axes = plt.subplots(1, 3, figsize=(11, 3.2), layout="constrained")
+        panels = (("weights a", self.weights), ("advantage A", self.advantage), ("score step ds", self.score_step))
+        for ax, (title, values) in zip(axes, panels, strict=True):
+            values = self._first(values, 2)
+            signed = title != "weights a"
+            top = float(np.nanmax(np.abs(values), initial=0)) or 1.0
+            image = ax.imshow(
+                values, cmap="RdBu_r" if signed else "Greys", vmin=-top if signed else 0, vmax=top if signed else 1
+            )
+            ax.set(title=title, xlabel="key j", ylabel="query i")
+            ax.figure.colorbar(image, ax=ax, shrink=0.8)
+        return axes[0].figure
+
+
+def explain(
+    q: Floats[Array, "*batch queries width"],
+    k: Floats[Array, "*batch keys width"],
+    v: Floats[Array, "*batch keys values"],
+    u: Floats[Array, "*batch queries values"],
+    *,
+    mask: Bools[Array, "*_"] | None = None,
+    bias: Floats[Array, "*_"] | None = None,
+    scale: Scale = None,
+    dropout: Floats[Array, "*_"] | None = None,
+    eta: float = 1.0,
+) -> Explanation:
+    """Weights, compatibilities, advantages, responsibilities and predicted first-order changes of one head.
+
+    Args:
+        q, k, v, u, mask, bias, scale, dropout: as in :func:`bayesgrad.attention_gradients`.
+        eta: the step size of the predicted changes.
+
+    Returns:
+        :class:`Explanation`, in the library, dtype and device of the inputs.
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape.
+
+    >>> import numpy as np
+    >>> q, k, v, u = np.zeros((1, 2)), np.zeros((2, 2)), np.asarray([[1.0], [3.0]]), np.ones((1, 1))
+    >>> print(explain(q, k, v, u))
+    Explanation: 1 queries, 2 keys, step eta = 1
+      predicted dL: -0.5 by a step of the scores, -0.5 by a step of the values
+                         key 0     key 1
+      query 0     a     0.5000    0.5000
+                  b     1.0000    3.0000
+                  A     1.0000   -1.0000
+                 ds     0.5000   -0.5000
+      all         N     0.5000    0.5000
+      a weight, b = u.v compatibility, A advantage (descent raises the score where A > 0), N responsibility
+    """
+    _checks.floats(u=u)
+    head = checked(q, k, v, u, mask, bias, scale, dropout)
+    xp = head.xp
+    eta = _checks.real(xp, "eta", eta)
+    made = forward(head)
+    got = backward(head, made, None if bias is None else tuple(bias.shape))
+    used = made.weights if head.dropout is None else made.weights * head.dropout
+    value_step = got.values * -eta
+    change = xp.matmul(head.u, _arrays.transpose(xp, value_step))
+    change = change if head.dropout is None else change * head.dropout
+    narrow = _arrays.narrow
+    advantage = _advantage(xp, made.weights, got.weights)
+    found = narrow(
+        xp,
+        q.dtype,
+        got.weights,
+        advantage,
+        (advantage + got.weights)[..., 0] if advantage.shape[-1] else xp.sum(head.u * made.context, axis=-1),
+        xp.sum(used, axis=-2),
+        got.scores * -eta,
+        value_step,
+        xp.sum(got.scores * got.scores) * -eta,
+        xp.sum(got.values * got.values) * -eta,
+        _advantage(xp, made.weights, change),
+    )
+    return Explanation(
+        Attention(*narrow(xp, q.dtype, *made)), AttentionGradients(*narrow(xp, q.dtype, *got)), *found, eta
+    )
