@@ -4,7 +4,7 @@ STATEMENTS: dict[str, str] = {
     "lemma.log-bound": ("t - 1 - \\log t \\ge 0"),
     "lemma.gibbs": ("0 \\le \\sum_{y=1}^{m} S_{y} \\, p_{y} \\, \\left(\\log p_{y} - \\log q_{y}\\right)"),
     "lemma.variance-form": (
-        "\\sum_{j=1}^{m} a_{j} \\, h_{j}^{2} - \\left(\\sum_{j=1}^{m} a_{j} \\, h_{j}\\right)^{2} = "
+        "\\sum_{j=1}^{m} a_{j} \\, h_{j}^{2} - {\\left(\\sum_{j=1}^{m} a_{j} \\, h_{j}\\right)}^{2} = "
         "\\tfrac{1}{2} \\, \\sum_{j=1}^{m}\\, \\sum_{k=1}^{m} a_{j} \\, a_{k} \\, \\left(h_{j} - "
         "h_{k}\\right)^{2}"
     ),
@@ -74,14 +74,14 @@ STATEMENTS: dict[str, str] = {
         "k_{\\mathrm{group}_{h},j,e}"
     ),
     "dynamics.loss-decrease": (
-        "\\frac{\\partial L}{\\partial h} = -\\sum_{b=1}^{B} \\eta_{b} \\, \\sum_{r=1}^{N} G^0_{br}^{2}"
+        "\\frac{\\partial L}{\\partial h} = -\\sum_{b=1}^{B} \\eta_{b} \\, \\sum_{r=1}^{N} {G^0_{br}}^{2}"
     ),
     "dynamics.value-step": (
         "\\sum_{j=1}^{m} a_{ij} \\, \\left({v'}_{jc} - v_{jc}\\right) = -\\eta \\, \\sum_{l=1}^{n} "
         "\\left(\\sum_{j=1}^{m} a_{ij} \\, a_{lj}\\right) \\, u_{lc} \\qquad \\sum_{r=1}^{m}\\, "
         "\\sum_{t=1}^{d_{v}} -\\frac{\\partial L}{\\partial v_{rt}} \\, \\eta \\, \\frac{\\partial "
         "L}{\\partial v_{rt}} = -\\eta \\, \\sum_{r=1}^{m}\\, \\sum_{t=1}^{d_{v}} "
-        "\\left(\\sum_{l=1}^{n} a_{lr} \\, u_{lt}\\right)^{2}"
+        "{\\left(\\sum_{l=1}^{n} a_{lr} \\, u_{lt}\\right)}^{2}"
     ),
     "dynamics.score-step": (
         "-\\eta \\, \\frac{\\partial L}{\\partial s_{ij}} = \\eta \\, a_{ij} \\, A_{ij} \\qquad "
@@ -136,10 +136,10 @@ STATEMENTS: dict[str, str] = {
     ),
     "em.proximal-m-step": (
         "\\sum_{i=1}^{n}\\, \\sum_{j=1}^{m} a_{ij} \\, \\sum_{c=1}^{d_{v}} u_{ic} \\, v*_{jc} + "
-        "\\frac{\\sum_{j=1}^{m}\\, \\sum_{c=1}^{d_{v}} \\left(v*_{jc} - v^0_{jc}\\right)^{2}}{2 \\, "
+        "\\frac{\\sum_{j=1}^{m}\\, \\sum_{c=1}^{d_{v}} {\\left(v*_{jc} - v^0_{jc}\\right)}^{2}}{2 \\, "
         "\\eta} \\le \\sum_{i=1}^{n}\\, \\sum_{j=1}^{m} a_{ij} \\, \\sum_{c=1}^{d_{v}} u_{ic} \\, "
-        "v_{jc} + \\frac{\\sum_{j=1}^{m}\\, \\sum_{c=1}^{d_{v}} \\left(v_{jc} - v^0_{jc}\\right)^{2}}{2 "
-        "\\, \\eta}"
+        "v_{jc} + \\frac{\\sum_{j=1}^{m}\\, \\sum_{c=1}^{d_{v}} {\\left(v_{jc} - "
+        "v^0_{jc}\\right)}^{2}}{2 \\, \\eta}"
     ),
     "em.gaussian-mixture": (
         "\\frac{M_{j} \\, e^{\\varsigma \\, \\sum_{e=1}^{d_{k}} q_{e} \\, k_{je} + \\log "
@@ -147,8 +147,9 @@ STATEMENTS: dict[str, str] = {
         "k_{j',e} + \\log \\pi_{j'}}} = \\frac{M_{j} \\, \\pi_{j} \\, e^{\\tfrac{1}{2} \\, \\varsigma "
         "\\, \\sum_{e=1}^{d_{k}} k_{je}^{2}} \\, e^{-\\tfrac{1}{2} \\, \\varsigma \\, "
         "\\sum_{e=1}^{d_{k}} \\left(q_{e} - k_{je}\\right)^{2}}}{\\sum_{j'=1}^{m} M_{j'} \\, \\pi_{j'} "
-        "\\, e^{\\tfrac{1}{2} \\, \\varsigma \\, \\sum_{e=1}^{d_{k}} k_{j',e}^{2}} \\, "
-        "e^{-\\tfrac{1}{2} \\, \\varsigma \\, \\sum_{e=1}^{d_{k}} \\left(q_{e} - k_{j',e}\\right)^{2}}}"
+        "\\, e^{\\tfrac{1}{2} \\, \\varsigma \\, \\sum_{e=1}^{d_{k}} {k_{j',e}}^{2}} \\, "
+        "e^{-\\tfrac{1}{2} \\, \\varsigma \\, \\sum_{e=1}^{d_{k}} {\\left(q_{e} - "
+        "k_{j',e}\\right)}^{2}}}"
     ),
     "em.not-variational": (
         "\\sum_{i=1}^{n}\\, \\sum_{y=1}^{C} -t_{iy} \\, \\log p_{iy} + \\sum_{i=1}^{n}\\, "

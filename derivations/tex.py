@@ -82,7 +82,8 @@ def _render(term: Term, names: Names) -> tuple[str, int]:
         case Mul():
             return _product(term, names)
         case Pow(base, exponent):
-            return f"{_wrap(base, names, ATOM)}^{{{exponent}}}", ATOM
+            text = _wrap(base, names, ATOM)
+            return f"{{{text}}}^{{{exponent}}}" if "^" in text or "'" in text else f"{text}^{{{exponent}}}", ATOM
         case Sum():
             return _total(term, names), SUM
         case Fn("inv", arg):
