@@ -5,7 +5,7 @@ PY     := $(VENV)/bin/python
 READY  := $(VENV)/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help report test checks full formal bench docs lint readme clean
+.PHONY: help report test checks full formal bench docs lint readme readme-check clean
 
 help:            ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## *' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -38,6 +38,16 @@ lint: $(READY)   ## ruff and mypy
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
+
+full: $(READY)   ## run the experiments at full size (hours) and write report/records/
+	@$(PY) -m bayesgrad.training run --size full
+
+docs: $(READY)   ## write docs/catalogue.md and the API reference
+	@$(PY) -m derivations --statements
+	@$(PY) -m derivations.catalogue
+
+readme-check: $(READY)
+	@$(PY) -m report --readme --check
 
 readme: $(READY) ## write the status table of README.md from the evidence
 	@$(PY) -m report --readme
