@@ -11,6 +11,7 @@ no common denominator is ever formed: the relations y f = 1 are divided out one 
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -81,6 +82,7 @@ class Functions:
         self._inverse_at: dict[int, Inverse] = {}
         self._inverse_of: dict[str, Poly] = {}
         self._invs: dict[str, Poly] = {}
+        self._logs: dict[str, Poly] = {}
         self._log_of: dict[str, Poly] = {}
         self._logged: dict[int, Poly] = {}
 
@@ -89,7 +91,7 @@ class Functions:
     def _new(self, name: str, draw: Callable[[random.Random, list[flint.fmpq]], flint.fmpq]) -> tuple[int, Poly]:
         place = len(self.names)
         if place == self.room.generators:
-            self.room.generators = place * 2
+            self.room.generators = place + place // 2
             raise _Again
         self.names.append(name)
         self.draw.append(draw)
@@ -129,7 +131,7 @@ class Functions:
         return self._invs[key]
 
     def _inv(self, p: Poly) -> Poly:
-        p = self.reduce(p)
+        p = self.shorter(p)
         if self.is_zero(p):
             return self.zero
         if p.is_constant():
@@ -164,7 +166,10 @@ class Functions:
         below: list[tuple[Poly, int]] = []
         for inverse in reversed(self.inverses):
             power = p.degrees()[inverse.place]
-            if power:
+            if power and len(p) == 1 and inverse.plain:
+                p = divmod(p, self._all[inverse.place] ** power)[0]
+                below.append((inverse.f, power))
+            elif power:
                 if not inverse.plain:
                     raise _TooLarge
                 p = self._cleared(p, inverse)
@@ -175,10 +180,7 @@ class Functions:
         p = p / constant
         degrees = p.degrees()
         factors = []
-        if len(p) > 1:
-            lowest = [min(column) for column in zip(*p.monoms(), strict=True)]
-        else:
-            lowest = list(degrees)
+        lowest = [min(column) for column in zip(*p.monoms(), strict=True)] if len(p) > 1 else list(degrees)
         for place, power in enumerate(lowest):
             if power:
                 factors.append((self._all[place], power))
@@ -251,7 +253,12 @@ class Functions:
 
     def log(self, p: Poly) -> Poly:
         """log p, additive over factors; Undecided where a factor is seen to be negative."""
-        p = self.reduce(p)
+        key = str(p)
+        if key not in self._logs:
+            self._logs[key] = self._log_of_product(self.shorter(p))
+        return self._logs[key]
+
+    def _log_of_product(self, p: Poly) -> Poly:
         if p.is_constant() and p == 1:
             return self.zero
         try:
@@ -304,6 +311,13 @@ class Functions:
             if p == before:
                 return p
 
+    def shorter(self, p: Poly) -> Poly:
+        """p or its reduced form, whichever has fewer terms."""
+        if len(p) < 2:
+            return p
+        reduced = self.reduce(p)
+        return reduced if len(reduced) < len(p) else p
+
     def is_zero(self, p: Poly) -> bool:
         """Whether p is 0 as a function; decided exactly."""
         if p.is_zero():
@@ -322,7 +336,7 @@ class Functions:
         return p
 
     def _without_monomials(self, p: Poly) -> Poly:
-        """p times a monomial that clears every inverse of a monomial: only their relations overlap with those of sums."""
+        """p times a monomial that clears every inverse of a monomial: only those relations overlap with others."""
         degrees = p.degrees()
         for inverse in self.inverses:
             if degrees[inverse.place] and len(inverse.f) == 1:
@@ -364,6 +378,35 @@ class Functions:
         """p at a point."""
         return p(*values, *[flint.fmpq(0)] * (self.room.generators - len(values)))
 
+    def real_point(self, number: int) -> list[Any]:
+        """Values for the generators that real numbers can have: rational entries, and balls around true exp and log."""
+        flint.ctx.prec = 200
+        rational = self.point(number)
+        values: list[Any] = []
+        exps = {place: n for n, place in self._exp_place.items()}
+        for place in range(len(self.names)):
+            if place in exps:
+                n = exps[place]
+                values.append((self.ball(self._exponents[n][0], values) / self.roots.get(n, 1)).exp())
+            elif place in self._logged:
+                values.append(self.ball(self._logged[place], values).log())
+            elif place in self._inverse_at:
+                values.append(1 / self.ball(self._inverse_at[place].f, values))
+            else:
+                values.append(rational[place])
+        return values
+
+    def ball(self, p: Poly, values: Sequence[Any]) -> Any:
+        """p at such values: a ball that contains it."""
+        out = flint.arb(0)
+        for monomial, c in p.to_dict().items():
+            term = flint.arb(c)
+            for n, power in enumerate(monomial):
+                if power:
+                    term = term * flint.arb(values[n]) ** int(power)
+            out = out + term
+        return out
+
     def used(self, polys: Iterable[Poly]) -> list[int]:
         """The generators that occur in any of ``polys``."""
         found: set[int] = set()
@@ -390,15 +433,20 @@ class _TooLarge(Exception):
 
 # --- nilpotent parts --------------------------------------------------------------------------------------------------
 
+Direction = tuple[tuple[int, tuple[int, ...]], ...]  # (slot, entry) in order of slots; () is the value itself
+
 
 class Jet:
-    """x + sum_S x_S eps_S with eps^2 = 0: a value together with its derivatives in the variables of S, as bits."""
+    """x + sum_D x_D eps_D: a value together with its partial derivatives, every entry of a tensor at once.
+
+    Each formal derivative has a slot of its own; the eps of one slot multiply to 0, whatever their entries are.
+    """
 
     __slots__ = ("parts", "ring")
 
-    def __init__(self, ring: Functions, parts: dict[int, Poly]):
+    def __init__(self, ring: Functions, parts: dict[Direction, Poly]):
         self.ring = ring
-        self.parts = {bits: p for bits, p in parts.items() if not p.is_zero()}
+        self.parts = {at: p for at, p in parts.items() if not p.is_zero()}
 
     def __bool__(self) -> bool:
         return bool(self.parts)
@@ -406,31 +454,23 @@ class Jet:
     @property
     def value(self) -> Poly:
         """The part without eps."""
-        return self.parts.get(0, self.ring.zero)
-
-    def __add__(self, other: Jet) -> Jet:
-        out = dict(self.parts)
-        for bits, p in other.parts.items():
-            out[bits] = out[bits] + p if bits in out else p
-        return Jet(self.ring, out)
-
-    def __neg__(self) -> Jet:
-        return Jet(self.ring, {bits: -p for bits, p in self.parts.items()})
-
-    def __sub__(self, other: Jet) -> Jet:
-        return self + -other
+        return self.parts.get((), self.ring.zero)
 
     def __mul__(self, other: Jet) -> Jet:
-        out: dict[int, Poly] = {}
+        out: dict[Direction, Poly] = {}
         for left, x in self.parts.items():
             for right, y in other.parts.items():
-                if not left & right:
-                    bits = left | right
-                    out[bits] = out[bits] + x * y if bits in out else x * y
+                if left and right:
+                    if {slot for slot, _ in left} & {slot for slot, _ in right}:
+                        continue
+                    at = tuple(sorted(left + right))
+                else:
+                    at = left or right
+                out[at] = out[at] + x * y if at in out else x * y
         return Jet(self.ring, out)
 
     def scaled(self, factor: Poly) -> Jet:
-        return Jet(self.ring, {bits: p * factor for bits, p in self.parts.items()})
+        return Jet(self.ring, {at: p * factor for at, p in self.parts.items()})
 
     def power(self, exponent: int) -> Jet:
         out = self
@@ -438,24 +478,18 @@ class Jet:
             out = out * self
         return out
 
-    def _series(self, at: Poly, coefficients: Callable[[int], Poly]) -> Jet:
-        """at + sum_t coefficient_t n^t with n the nilpotent part."""
-        n = Jet(self.ring, {bits: p for bits, p in self.parts.items() if bits})
-        out, power, t = Jet(self.ring, {0: at}), n, 1
+    def _series(self, value: Poly, coefficient: Callable[[int], Poly]) -> Jet:
+        """value + sum_t coefficient_t n^t with n the nilpotent part."""
+        n = Jet(self.ring, {at: p for at, p in self.parts.items() if at})
+        terms, power, t = [Jet(self.ring, {(): value})], n, 1
         while power:
-            out = out + power.scaled(coefficients(t))
+            terms.append(power.scaled(coefficient(t)))
             power, t = power * n, t + 1
-        return out
+        return total(self.ring, terms)
 
     def exp(self) -> Jet:
         e = self.ring.exp(self.value)
-        factorial = [1]
-
-        def coefficient(t: int) -> Poly:
-            factorial[0] *= t
-            return e / factorial[0]
-
-        return self._series(e, coefficient)
+        return self._series(e, lambda t: e / math.factorial(t))
 
     def inv(self) -> Jet:
         y = self.ring.inv(self.value)
@@ -464,3 +498,18 @@ class Jet:
     def log(self) -> Jet:
         value = self.ring.log(self.value)
         return self._series(value, lambda t: self.ring.inv(self.value) ** t * (-1) ** (t + 1) / t)
+
+
+def total(ring: Functions, jets: Iterable[Jet]) -> Jet:
+    """The sum of some jets; long sums are added in halves, so that no term is copied often."""
+    found: dict[Direction, list[Poly]] = {}
+    for jet in jets:
+        for at, p in jet.parts.items():
+            found.setdefault(at, []).append(p)
+    return Jet(ring, {at: _halves(polys) for at, polys in found.items()})
+
+
+def _halves(polys: list[Poly]) -> Poly:
+    while len(polys) > 1:
+        polys = [polys[n] + polys[n + 1] if n + 1 < len(polys) else polys[n] for n in range(0, len(polys), 2)]
+    return polys[0]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from derivations.functions import Functions, Jet, Poly, Undecided
+from derivations.functions import Functions, Jet, Poly, Undecided, total
 from derivations.terms import (
     Add,
     AnyIndex,
@@ -64,7 +64,7 @@ def visible(pattern: str, at: Sequence[int], last: int) -> bool:
     return (row + 2 * column) % 3 != 1 or column == last
 
 
-Seed = tuple[int, Tensor, tuple[int, ...]]  # the bit of its eps, the tensor and the entry that moves
+Seed = tuple[int, Tensor]  # the slot of a formal derivative, and the tensor whose entries move
 
 
 class Instance:
@@ -74,9 +74,12 @@ class Instance:
         self.ring, self.case = ring, case
         self.sizes = dict(case.sizes)
         self.bodies = dict(bodies or {})
+        self._shifts: dict[Lookup, int] = {}
         self._entries: dict[Any, Jet] = {}
         self._depends: dict[Tensor, frozenset[Tensor]] = {}
-        self._one = Jet(ring, {0: ring.one})
+        self._opened: dict[Tensor, tuple[tuple[Index, ...], Term]] = {}
+        self._slopes: dict[Any, tuple[Term, Jet]] = {}
+        self._one = Jet(ring, {(): ring.one})
         self._zero = Jet(ring, {})
 
     # --- positions ----------------------------------------------------------------------------------------------------
@@ -87,12 +90,12 @@ class Instance:
         return self.sizes[size.name]
 
     def lookup(self, lookup: Lookup, at: tuple[int, ...]) -> int:
-        """A fixed table that reaches every position as far as it can: 0, 0, 1, 1, 2, ... with the first axis."""
+        """A fixed table that reaches as many positions as it can; two lookups differ by a shift."""
         length, over = self.size(lookup.size), self.size(lookup.sizes[0]) if lookup.sizes else 1
         first = at[0] if at else 0
         if over > length:
             return first * length // over
-        return (2 * first + 1) % length
+        return (first + self._shifts.setdefault(lookup, len(self._shifts))) % length
 
     def index(self, index: AnyIndex, env: Env) -> int:
         if isinstance(index, At):
@@ -110,10 +113,13 @@ class Instance:
 
     def opened(self, tensor: Tensor, at: tuple[int, ...]) -> tuple[Term, Env]:
         """The definition of an entry, with its indices at their positions."""
-        body = self.body(tensor)
-        assert body is not None
-        slots = tuple(Index("r", size) for size in tensor.sizes)
-        return lift(body(*slots)), dict(zip(slots, at, strict=True))
+        if tensor not in self._opened:
+            body = self.body(tensor)
+            assert body is not None
+            slots = tuple(Index("r", size) for size in tensor.sizes)
+            self._opened[tensor] = slots, lift(body(*slots))
+        slots, term = self._opened[tensor]
+        return term, dict(zip(slots, at, strict=True))
 
     def depends(self, tensor: Tensor) -> frozenset[Tensor]:
         """Every tensor that an entry depends on, itself included."""
@@ -151,49 +157,45 @@ class Instance:
         own = [seed for seed in seeds if seed[1] is tensor]
         if own:  # the variable itself: whatever it is defined by stays as it is
             rest = tuple(seed for seed in seeds if seed[1] is not tensor)
-            out = self.entry(tensor, at, rest)
-            for bit, _, moved in own:
-                if moved == at:
-                    out = out + Jet(self.ring, {bit: self.ring.one})
-            return out
+            moved = [Jet(self.ring, {((slot, at),): self.ring.one}) for slot, _ in own]
+            return total(self.ring, [self.entry(tensor, at, rest), *moved])
         if self.body(tensor) is not None:
             term, env = self.opened(tensor, at)
             out = self.jet(term, env, seeds)
-            return Jet(self.ring, {bits: self.ring.reduce(p) for bits, p in out.parts.items()})
+            return Jet(self.ring, {where: self.ring.shorter(p) for where, p in out.parts.items()})
         if tensor.kind == "indicator":
             last = self.size(tensor.sizes[-1]) - 1 if tensor.sizes else 0
             return self._one if visible(self.case.visible, at or (0,), last) else self._zero
         place = f"[{','.join(str(n + 1) for n in at)}]" if at else ""
-        out = Jet(self.ring, {0: self.ring.symbol(f"{tensor.name}{place}", positive=tensor.kind != "real")})
+        out = Jet(self.ring, {(): self.ring.symbol(f"{tensor.name}{place}", positive=tensor.kind != "real")})
         if seeds and tensor.through is not None:
-            out = out + self._chain(*tensor.through, seeds)
+            return total(self.ring, [out, self._chain(*tensor.through, seeds)])
         return out
 
     def _chain(self, g: Tensor, u: Tensor, seeds: tuple[Seed, ...]) -> Jet:
         """sum_r u_r dg_r: the derivative of a function of g alone whose partial derivatives are u."""
         if len(seeds) > 1:
             raise Undecided("a second derivative of a function of which only the first is declared")
-        bit = seeds[0][0]
-        out = self.ring.zero
+        terms = []
         for at in product(*(range(self.size(size)) for size in g.sizes)):
-            slope = self.entry(g, at, seeds).parts.get(bit)
-            if slope is not None:
-                out = out + self.entry(u, at).value * slope
-        return Jet(self.ring, {bit: out})
+            slopes = {where: p for where, p in self.entry(g, at, seeds).parts.items() if where}
+            if slopes:
+                terms.append(Jet(self.ring, slopes).scaled(self.entry(u, at).value))
+        return total(self.ring, terms)
 
     def jet(self, term: Term, env: Env, seeds: tuple[Seed, ...]) -> Jet:
         """A term with its derivatives in the seeds."""
         match term:
             case Num(value):
-                return Jet(self.ring, {0: self.ring.number(value)})
+                return Jet(self.ring, {(): self.ring.number(value)})
             case Count(size):
-                return Jet(self.ring, {0: self.ring.number(self.size(size))})
+                return Jet(self.ring, {(): self.ring.number(self.size(size))})
             case Delta(left, right):
                 return self._one if self.index(left, env) == self.index(right, env) else self._zero
             case Entry(tensor, indices):
                 return self.entry(tensor, tuple(self.index(i, env) for i in indices), seeds)
             case Add(terms):
-                return self._sum(self.jet(t, env, seeds) for t in terms)
+                return total(self.ring, (self.jet(t, env, seeds) for t in terms))
             case Mul(factors):
                 out = self._one
                 for factor in sorted(factors, key=_cheap_first):
@@ -204,7 +206,9 @@ class Instance:
             case Pow(base, exponent):
                 return self.jet(base, env, seeds).power(exponent)
             case Sum(index, body):
-                return self._sum(self.jet(body, {**env, index: n}, seeds) for n in range(self.size(index.size)))
+                return total(
+                    self.ring, (self.jet(body, {**env, index: n}, seeds) for n in range(self.size(index.size)))
+                )
             case Fn("exp", arg):
                 return self.jet(arg, env, seeds).exp()
             case Fn("inv", arg):
@@ -212,20 +216,19 @@ class Instance:
             case Fn("log", arg):
                 return self.jet(arg, env, seeds).log()
             case Diff(body, Entry(tensor, indices)):
-                bit = 1 << len(seeds)
-                while any(bit == seed[0] for seed in seeds):
-                    bit <<= 1
-                moved = (bit, tensor, tuple(self.index(i, env) for i in indices))
-                full = self.jet(body, env, (*seeds, moved))
-                return Jet(self.ring, {bits & ~bit: p for bits, p in full.parts.items() if bits & bit})
+                slot = 1 + max((slot for slot, _ in seeds), default=0)
+                moved = slot, tuple(self.index(i, env) for i in indices)
+                full = self._slope(body, env, (*seeds, (slot, tensor)))
+                picked = {where: p for where, p in full.parts.items() if moved in where}
+                return Jet(self.ring, {tuple(w for w in where if w != moved): p for where, p in picked.items()})
         raise Undecided(f"this route has no value for {type(term).__name__}")
 
-    def _sum(self, jets: Any) -> Jet:
-        parts: dict[int, Poly] = {}
-        for jet in jets:
-            for bits, p in jet.parts.items():
-                parts[bits] = parts[bits] + p if bits in parts else p
-        return Jet(self.ring, parts)
+    def _slope(self, body: Term, env: Env, seeds: tuple[Seed, ...]) -> Jet:
+        """A term with its derivatives in all entries of the seeds, kept for the other positions of the variable."""
+        key = id(body), seeds, tuple(sorted((index.uid, env[index]) for index in indices_of(body)[0]))
+        if key not in self._slopes:
+            self._slopes[key] = body, self.jet(body, env, seeds)  # the body is kept alive, and with it its id
+        return self._slopes[key][1]
 
 
 def _cheap_first(term: Term) -> int:
