@@ -369,7 +369,7 @@ def key_law() -> list[Part]:
     claim = Equation(
         total(lambda j: Diff(H.L(), H.key(j, e)), over=m), lift(0), given=(EVERY_ROW_SEES,), sample=law.sample
     )
-    factor = lambda i: H.scale() * H.bbar(i) * H.q(i, e)  # noqa: E731
+    factor = lambda i: H.scale() * H.bbar(i) * H.q(i, e)
     everywhere = every_row_normalised()
     steps = (
         Chain(claim.lhs)
@@ -440,7 +440,7 @@ def _two_keys() -> Part:
     weight, other = H.a(i, one), H.a(i, two)
     near, far = H.b(i, one), H.b(i, two)
     normalised = equation("softmax.jacobian", "normalisation")
-    left = lambda total_weight: weight * (total_weight * near - weight * near - other * far)  # noqa: E731
+    left = lambda total_weight: weight * (total_weight * near - weight * near - other * far)
     proof = (
         Chain(claim.lhs)
         .rewrite(weight * (near - H.bbar(i)), "the routing law", equation("attention.routing-law"))

@@ -236,7 +236,7 @@ def entropy_is_blind() -> list[Part]:
     p, q = Tensor("p", (K,)), Tensor("q", (K,))
     sizes = {K: 2}
     values = {p: (Fraction(1, 3), Fraction(2, 3)), q: (Fraction(2, 3), Fraction(1, 3))}
-    entropy = lambda of: -total(lambda y: of(y) * log(of(y)), over=K)  # noqa: E731
+    entropy = lambda of: -total(lambda y: of(y) * log(of(y)), over=K)
     divergence = total(lambda y: p(y) * (log(p(y)) - log(q(y))), over=K)
     equal = Witness(entropy(p), entropy(q), sizes=sizes, values=values)
     apart = Witness(divergence, Fraction(1, 3) * log(lift(2)), sizes=sizes, values=values)

@@ -173,7 +173,7 @@ ds = Tensor("ds", (n, m), tex=r"{\dot s}")
 
 def context_change() -> tuple[Equation, Chain]:
     """dg_ic = sum_j a_ij (ds_ij - sum_k a_ik ds_ik) v_jc for any change of the scores."""
-    mean = lambda i: total(lambda k: H.a(i, k) * ds(i, k), over=m)  # noqa: E731
+    mean = lambda i: total(lambda k: H.a(i, k) * ds(i, k), over=m)
     claim = Equation(
         total(lambda l, k: Diff(H.g(i, c), H.s(l, k)) * ds(l, k), over=(n, m)),
         total(lambda j: H.a(i, j) * (ds(i, j) - mean(i)) * H.v(j, c), over=m),

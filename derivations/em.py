@@ -177,7 +177,7 @@ def gaussian_mixture() -> list[Part]:
     it = GAUSSIAN
     claim = Equation(it.normalised(lambda j: exp(it.score(j))), it.normalised(it.component))
     near = exp(-(it.half * it.scale() * total(lambda e: it.q(e) ** 2, over=d_k)))
-    product = lambda j: exp(it.scale() * total(lambda e: it.q(e) * it.key(j, e), over=d_k))  # noqa: E731
+    product = lambda j: exp(it.scale() * total(lambda e: it.q(e) * it.key(j, e), over=d_k))
     proof = (
         Chain(claim.lhs)
         .algebra(it.normalised(lambda j: it.pi(j) * product(j)), "exp(log pi) = pi")
@@ -251,7 +251,7 @@ def _minorant() -> Part:
 
     tangent = total(lambda i, y: (tau(i) * old.p(i, y) - t(i, y)) * (new.z(i, y) - old.z(i, y)), over=(n, C))
     claim = AtMost(loss(old) + tangent, loss(new), (), (whole_target,))
-    gain = lambda i: log(new.mass(i)) - log(old.mass(i))  # noqa: E731
+    gain = lambda i: log(new.mass(i)) - log(old.mass(i))
     move = total(lambda i: tau(i) * total(lambda y: old.p(i, y) * (new.z(i, y) - old.z(i, y)), over=C), over=n)
     proof = (
         Chain(claim.rhs - claim.lhs)

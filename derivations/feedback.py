@@ -40,7 +40,7 @@ def advantage_change() -> tuple[Equation, Chain]:
         eta() * (echo(i, j) - total(lambda k: H.a(i, k) * echo(i, k), over=m)),
         sample=DRAWN,
     )
-    change = lambda i, j: total(lambda c: H.u(i, c) * -(eta() * pull(j, c)), over=d_v)  # noqa: E731
+    change = lambda i, j: total(lambda c: H.u(i, c) * -(eta() * pull(j, c)), over=d_v)
     proof = (
         Chain(claim.lhs)
         .definition(
@@ -107,7 +107,7 @@ def _orthogonal(law: Equation) -> Part:
     )
 
     def spread(hole: Tensor) -> Term:
-        per_key = lambda k: total(lambda l: H.a(l, k) * hole(l), over=n)  # noqa: E731
+        per_key = lambda k: total(lambda l: H.a(l, k) * hole(l), over=n)
         return eta() * (per_key(j) - total(lambda k: H.a(i, k) * per_key(k), over=m))
 
     proof = (
@@ -142,13 +142,13 @@ def _uniform(law: Equation) -> Part:
 
 def _score_part() -> Part:
     """A score step at the same time changes the mean compatibility, by the same amount for all keys."""
-    step = lambda l, k: eta() * H.a(l, k) * H.A(l, k)  # noqa: E731
+    step = lambda l, k: eta() * H.a(l, k) * H.A(l, k)
     claim = Equation(
         total(lambda k: total(lambda l, r: Diff(H.a(i, k), H.s(l, r)) * step(l, r), over=(n, m)) * H.b(i, k), over=m),
         -(eta() * total(lambda k: H.a(i, k) ** 2 * H.A(i, k) ** 2, over=m)),
         sample=DRAWN,
     )
-    own = lambda k, r: H.a(i, k) * (delta(k, r) - H.a(i, r))  # noqa: E731
+    own = lambda k, r: H.a(i, k) * (delta(k, r) - H.a(i, r))
     proof = (
         Chain(claim.lhs)
         .rewrite(
@@ -281,7 +281,7 @@ def feedback_full() -> list[Part]:
         .definition(logits.rhs, "the change of the logits", it.dz, it.g, it.W)
     )
     logits = instance_of("dynamics.feedback-full", logits, logits_proof)
-    flow = lambda at: total(  # noqa: E731
+    flow = lambda at: total(
         lambda d: it.dz(i, d) * it.tau(i) * (delta(d, at) * it.p(i, at) - it.p(i, d) * it.p(i, at)), over=C
     )
     probabilities = Equation(
@@ -384,13 +384,13 @@ def _frozen_sign() -> list[Part]:
     it = Moving()
     row, key = Index("i", n), Index("j", m)
     a = Tensor("a", (n, m))
-    mean = lambda of: total(lambda k: a(row, k) * of(row, k), over=m) - of(row, key)  # noqa: E731
-    flow = lambda r, d: total(  # noqa: E731
+    mean = lambda of: total(lambda k: a(row, k) * of(row, k), over=m) - of(row, key)
+    flow = lambda r, d: total(
         lambda f: it.dz(r, f) * it.tau(r) * (delta(f, d) * it.p(r, d) - it.p(r, f) * it.p(r, d)), over=C
     )
-    du = lambda r, c: total(lambda d: flow(r, d) * it.W(c, d) + it.r(r, d) * it.dW(c, d), over=C)  # noqa: E731
-    frozen = lambda r, k: total(lambda c: it.u(r, c) * it.dv(k, c), over=d_v)  # noqa: E731
-    full = lambda r, k: total(lambda c: it.u(r, c) * it.dv(k, c) + du(r, c) * it.v(k, c), over=d_v)  # noqa: E731
+    du = lambda r, c: total(lambda d: flow(r, d) * it.W(c, d) + it.r(r, d) * it.dW(c, d), over=C)
+    frozen = lambda r, k: total(lambda c: it.u(r, c) * it.dv(k, c), over=d_v)
+    full = lambda r, k: total(lambda c: it.u(r, c) * it.dv(k, c) + du(r, c) * it.v(k, c), over=d_v)
     weights = (Fraction(2, 3), Fraction(1, 3))
     values = {
         a: (weights,),

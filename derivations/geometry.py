@@ -228,8 +228,8 @@ def _representative() -> Part:
 
 def _bayes_rule() -> Part:
     """Stepping the scores by -eta b multiplies the weights by exp(-eta b) and normalises."""
-    likelihood = lambda k: exp(-(eta() * H.b(i, k)))  # noqa: E731
-    top = lambda k: H.M(i, k) * exp(H.s(i, k) - eta() * H.b(i, k))  # noqa: E731
+    likelihood = lambda k: exp(-(eta() * H.b(i, k)))
+    top = lambda k: H.M(i, k) * exp(H.s(i, k) - eta() * H.b(i, k))
     mass = total(lambda k: H.M(i, k) * exp(H.s(i, k)) * likelihood(k), over=m)
     claim = Equation(
         top(j) * inv(total(lambda k: top(k), over=m)),
@@ -339,7 +339,7 @@ def _vanishing(sign: int) -> Part:
     )
     sums = every_row_normalised()
     gap = (H.a(i, top(i)) - H.a(i, j)) * R(i)
-    rest = lambda whole_weight: gap * (whole_weight - H.a(i, top(i)) - H.a(i, j))  # noqa: E731
+    rest = lambda whole_weight: gap * (whole_weight - H.a(i, top(i)) - H.a(i, j))
     steps = (
         Chain(claim.rhs - claim.lhs)
         .algebra(

@@ -70,7 +70,7 @@ def _jacobian() -> Iterator[Row]:
 
 @misses("loss.logit-gradient")
 def _logits() -> Iterator[Row]:
-    t = lambda *at: cross_entropy.SOFT(*at)  # noqa: E731
+    t = lambda *at: cross_entropy.SOFT(*at)
     at = cross_entropy.i, cross_entropy.d
     tau = total(lambda f: t(at[0], f), over=C)
     yield "soft", "sign", "sign flipped", t(*at) - tau * p(*at), "the gradient points from target to prediction"
@@ -152,7 +152,7 @@ def _decomposition() -> Iterator[Row]:
 @misses("bayes.posterior-predictive")
 def _mixture() -> Iterator[Row]:
     J, x, y = bayes.Joint, bayes.x, bayes.y
-    mixed = lambda weight: total(lambda t: weight(t) * J.f(t, x, y), over=J.Theta)  # noqa: E731
+    mixed = lambda weight: total(lambda t: weight(t) * J.f(t, x, y), over=J.Theta)
     yield (
         "mixture",
         "uniform",
@@ -200,7 +200,7 @@ def _fisher() -> Iterator[Row]:
 @misses("attention.upstream")
 def _upstream() -> Iterator[Row]:
     it = projections.READ_OUT
-    onto = lambda left: total(lambda y: left(y) * it.W(c, y), over=C)  # noqa: E731
+    onto = lambda left: total(lambda y: left(y) * it.W(c, y), over=C)
     yield "upstream", "sign", "sign flipped", -onto(lambda y: it.r(i, y)), "u is dL/dg, not its negative"
     yield "upstream", "prediction", "target dropped", onto(lambda y: it.tau(i) * it.p(i, y)), "the residual, not p"
     yield (
@@ -226,8 +226,8 @@ def _delta() -> Iterator[Row]:
 @misses("attention.query-law")
 def _queries() -> Iterator[Row]:
     key = HEAD.key
-    term = lambda gap: total(lambda j: a(i, j) * gap(j) * key(j, e), over=m)  # noqa: E731
-    right = lambda j: b(i, j) - bbar(i)  # noqa: E731
+    term = lambda gap: total(lambda j: a(i, j) * gap(j) * key(j, e), over=m)
+    right = lambda j: b(i, j) - bbar(i)
     yield "queries", "sign", "sign flipped", -(scale() * term(right)), "the gradient, not the step"
     yield "queries", "no-scale", "scale missing", term(right), "scores carry the scale"
     yield "queries", "no-mean", "mean dropped", scale() * term(lambda j: b(i, j)), "the normaliser takes the mean away"
@@ -239,8 +239,8 @@ def _queries() -> Iterator[Row]:
 @misses("attention.key-law")
 def _keys() -> Iterator[Row]:
     q = HEAD.q
-    term = lambda gap: total(lambda i: a(i, j) * gap(i) * q(i, e), over=n)  # noqa: E731
-    right = lambda i: b(i, j) - bbar(i)  # noqa: E731
+    term = lambda gap: total(lambda i: a(i, j) * gap(i) * q(i, e), over=n)
+    right = lambda i: b(i, j) - bbar(i)
     yield "keys", "sign", "sign flipped", -(scale() * term(right)), "the gradient, not the step"
     yield "keys", "no-scale", "scale missing", term(right), "scores carry the scale"
     yield "keys", "no-mean", "mean dropped", scale() * term(lambda i: b(i, j)), "the normaliser takes the mean away"
@@ -257,12 +257,12 @@ def _keys() -> Iterator[Row]:
 @misses("attention.projection-laws")
 def _projections() -> Iterator[Row]:
     H = HEAD
-    query = lambda i: scale() * total(lambda j: a(i, j) * (b(i, j) - bbar(i)) * H.key(j, e), over=m)  # noqa: E731
+    query = lambda i: scale() * total(lambda j: a(i, j) * (b(i, j) - bbar(i)) * H.key(j, e), over=m)
     yield "W_Q", "sign", "sign flipped", -total(lambda i: H.x(i, f) * query(i), over=n), "the gradient, not the step"
     yield "W_Q", "input-dropped", "input dropped", total(lambda i: query(i), over=n), "that is the gradient of the bias"
     pooled = total(lambda i: H.x(i, f), over=n) * total(lambda i: query(i), over=n)
     yield "W_Q", "pooled", "rows pooled first", pooled, "each row meets its own input"
-    pull = lambda j: total(lambda i: a(i, j) * u(i, c), over=n)  # noqa: E731
+    pull = lambda j: total(lambda i: a(i, j) * u(i, c), over=n)
     plain = total(lambda j: H.memory(j, f) * total(lambda i: u(i, c), over=n), over=m)
     yield "W_V", "unweighted", "weights dropped", plain, "a query moves what it attends to"
     yield "value-bias", "per-key", "mean over keys", inv(Count(m)) * total(lambda j: pull(j), over=m), "keys add up"
@@ -271,13 +271,13 @@ def _projections() -> Iterator[Row]:
 @misses("attention.input-law")
 def _inputs() -> Iterator[Row]:
     H = HEAD
-    query = lambda h: scale() * total(lambda j: a(i, j) * (b(i, j) - bbar(i)) * H.key(j, h), over=m)  # noqa: E731
+    query = lambda h: scale() * total(lambda j: a(i, j) * (b(i, j) - bbar(i)) * H.key(j, h), over=m)
     row = Index("i", n)
-    at = lambda t: rename(t, {i: row})  # noqa: E731
+    at = lambda t: rename(t, {i: row})
     right = at(total(lambda h: query(h) * H.W_Q(f, h), over=d_k))
     part = law("attention.input-law").parts[1]
     own = next(x for x in part.order if x.size == n)
-    place = lambda t: rename(t, {row: own, f: next(x for x in part.order if x.size == d_x)})  # noqa: E731
+    place = lambda t: rename(t, {row: own, f: next(x for x in part.order if x.size == d_x)})
     yield part.name, "sign", "sign flipped", place(-right), "the gradient, not the step"
     crossed = at(total(lambda h: query(h) * H.W_K(f, h), over=d_k))
     yield part.name, "wrong-matrix", "W_K for W_Q", place(crossed), "queries come back through W_Q"
@@ -291,8 +291,8 @@ def _heads() -> Iterator[Row]:
     parts = {p.name: p for p in law("attention.multi-head").parts}
     it = projections.HEADS
     gamma, jj, cc = parts["values"].order
-    sent = lambda h: total(lambda i: it.a(h, i, jj) * it.u(h, i, cc), over=n)  # noqa: E731
-    mine = lambda h: delta(it.group(h), gamma)  # noqa: E731
+    sent = lambda h: total(lambda i: it.a(h, i, jj) * it.u(h, i, cc), over=n)
+    mine = lambda h: delta(it.group(h), gamma)
     everyone = total(lambda h: sent(h), over=it.H)
     yield "values", "all-heads", "group dropped", everyone, "only the heads of the group read this one"
     yield "values", "sign", "sign flipped", -total(lambda h: mine(h) * sent(h), over=it.H), "u is dL/dg"

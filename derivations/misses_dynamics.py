@@ -142,9 +142,9 @@ def _m_step() -> Iterator[Row]:
 @misses("em.gaussian-mixture")
 def _mixture() -> Iterator[Row]:
     it = em.GAUSSIAN
-    near = lambda j: exp(-(it.half * it.scale() * it.distance(j)))  # noqa: E731
-    far = lambda j: exp(-(it.scale() * it.distance(j)))  # noqa: E731
-    tall = lambda j: exp(it.half * it.scale() * it.norm(j))  # noqa: E731
+    near = lambda j: exp(-(it.half * it.scale() * it.distance(j)))
+    far = lambda j: exp(-(it.scale() * it.distance(j)))
+    tall = lambda j: exp(it.half * it.scale() * it.norm(j))
     row = "responsibilities"
     yield row, "no-prior", "norms forgotten", it.normalised(lambda j: it.pi(j) * near(j)), "long keys have more prior"
     yield row, "uniform", "priors dropped", it.normalised(lambda j: tall(j) * near(j)), "pi_j weighs the keys"

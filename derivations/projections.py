@@ -49,7 +49,7 @@ class ReadOut:
         def onto(at: Callable[[Index, Index], Term]) -> Term:
             return total(lambda r, d: Diff(self.L(), self.z(r, d)) * at(r, d), over=(n, C))
 
-        written = lambda r, d: total(lambda k: self.g(r, k) * self.W(k, d), over=d_v) + self.c(d)  # noqa: E731
+        written = lambda r, d: total(lambda k: self.g(r, k) * self.W(k, d), over=d_v) + self.c(d)
         proof = (
             Chain(claim.lhs)
             .through(onto(lambda r, d: Diff(self.z(r, d), variable)), "it acts through the logits alone", self.z)
@@ -83,7 +83,7 @@ def _projection(
 ) -> tuple[Equation, Chain, Part]:
     """dL/dW = sum over rows of x^T dL/d(out), for out = x W + b."""
     row = Index("r", out.sizes[0])
-    gradient = lambda at, comp: _at(law, at, comp)  # noqa: E731
+    gradient = lambda at, comp: _at(law, at, comp)
     variable = W(f, component)
     claim = Equation(
         Diff(H.L(), variable),
@@ -354,8 +354,8 @@ def _heads_jacobian(it: Heads) -> Proved:
         delta(h, other) * delta(i, l) * it.a(h, i, j) * (delta(j, k) - it.a(h, i, k)),
         sample={it.s: None},
     )
-    one = lambda at: it.M(i, at) * exp(it.s(h, i, at))  # noqa: E731
-    mass = lambda: total(lambda r: it.M(i, r) * exp(it.s(h, i, r)), over=HEAD.columns)  # noqa: E731
+    one = lambda at: it.M(i, at) * exp(it.s(h, i, at))
+    mass = lambda: total(lambda r: it.M(i, r) * exp(it.s(h, i, r)), over=HEAD.columns)
     own = delta(h, other) * delta(i, l)
     proof = (
         Chain(claim.lhs)
@@ -370,7 +370,7 @@ def _heads_scores(it: Heads, jacobian: Equation) -> Proved:
     claim = Equation(Diff(it.L(), it.s(h, i, j)), it.a(h, i, j) * (it.b(h, i, j) - it.bbar(h, i)), sample={it.s: None})
     over = (it.H, n, d_v)
     by = it.s(h, i, j)
-    value = lambda r, x, c: it.v(it.group(r), x, c)  # noqa: E731
+    value = lambda r, x, c: it.v(it.group(r), x, c)
     cols = HEAD.columns
     proof = (
         Chain(claim.lhs)
@@ -463,9 +463,7 @@ def _heads_by_scores(
     def onto(at: Callable[[Index, Index, Index], Term]) -> Term:
         return total(lambda r, t, x: Diff(it.L(), it.s(r, t, x)) * at(r, t, x), over=over)
 
-    written = lambda r, t, x: (  # noqa: E731
-        it.scale() * total(lambda e: it.q(r, t, e) * it.key(it.group(r), x, e), over=d_k)
-    )
+    written = lambda r, t, x: it.scale() * total(lambda e: it.q(r, t, e) * it.key(it.group(r), x, e), over=d_k)
     proof = (
         Chain(claim.lhs)
         .through(onto(lambda r, t, x: Diff(it.s(r, t, x), variable)), "it acts through the scores alone", it.s)
@@ -489,7 +487,7 @@ def _heads_keys(it: Heads, routing: Equation) -> Proved:
         ),
         over=it.H,
     )
-    slope = lambda r, t, x: it.scale() * delta(it.group(r), gamma) * delta(x, j) * it.q(r, t, e)  # noqa: E731
+    slope = lambda r, t, x: it.scale() * delta(it.group(r), gamma) * delta(x, j) * it.q(r, t, e)
     return _heads_by_scores(it, it.key(gamma, j, e), slope, right, routing)
 
 
@@ -497,7 +495,7 @@ def _heads_queries(it: Heads, routing: Equation) -> Proved:
     right = it.scale() * total(
         lambda j: it.a(h, i, j) * (it.b(h, i, j) - it.bbar(h, i)) * it.key(it.group(h), j, e), over=HEAD.columns
     )
-    slope = lambda r, t, x: it.scale() * delta(r, h) * delta(t, i) * it.key(it.group(r), x, e)  # noqa: E731
+    slope = lambda r, t, x: it.scale() * delta(r, h) * delta(t, i) * it.key(it.group(r), x, e)
     return _heads_by_scores(it, it.q(h, i, e), slope, right, routing)
 
 

@@ -327,7 +327,7 @@ def _entropy_bound() -> list[Part]:
     w = Tensor("w", (Seen,), "positive")
     gibbs = instance_of("lemma.gibbs", D.claim, D.proof())
     kl = Tensor("D", (Seen,), "nonnegative", lambda at: rename(D.value, {x: at}), fact=gibbs, tex=r"\mathrm{KL}")
-    expected = lambda of: total(lambda x, y: w(x) * D.S(x, y) * D.p(x, y) * -log(of(x, y)), over=(Seen, States_))  # noqa: E731
+    expected = lambda of: total(lambda x, y: w(x) * D.S(x, y) * D.p(x, y) * -log(of(x, y)), over=(Seen, States_))
     bound = AtMost(expected(D.p), expected(D.q), given=(D.p_sums, D.q_sums))
     proof = (
         Chain(bound.rhs - bound.lhs)
@@ -376,8 +376,8 @@ def bijection() -> list[Part]:
     y = Index("y", Values)
     shown = Lookup("value", (Pairs,), Values)
     N, kappa = Tensor("N", (Values,)), Tensor("kappa", tex=r"\kappa")
-    seen = lambda y: total(lambda k: delta(shown(k), y), over=Pairs)  # noqa: E731
-    fresh = lambda y: 1 - seen(y)  # noqa: E731
+    seen = lambda y: total(lambda k: delta(shown(k), y), over=Pairs)
+    fresh = lambda y: 1 - seen(y)
     symmetric = Equation(
         N(y),
         kappa() * fresh(y),

@@ -179,7 +179,7 @@ def _information(sums: Equation) -> Part:
         sample={s: None},
     )
     jac = equation("softmax.jacobian")
-    pair = lambda j: (delta(j, r) - a(i, r)) * (delta(j, t) - a(i, t))  # noqa: E731
+    pair = lambda j: (delta(j, r) - a(i, r)) * (delta(j, t) - a(i, t))
     proof = (
         Chain(claim.lhs)
         .rewrite(total(lambda j: inv(a(i, j)) * a(i, j) ** 2 * pair(j), over=m), "the Jacobian, twice", jac)
