@@ -238,19 +238,19 @@ def test_a_missing_coq_is_one_sentence_that_names_the_packages(tmp_path):
     done = command("--force", path=str(tmp_path))
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
-    assert "coq and libcoq-coquelicot" in done.stderr
+    assert "coq, libcoq-coquelicot and libcoq-interval" in done.stderr
 
 
-def test_an_old_coq_or_one_without_coquelicot_too(tmp_path):
+def test_an_old_coq_or_one_without_a_library_too(tmp_path):
     old = script_named_coqc(tmp_path, 'echo "The Coq Proof Assistant, version 8.12.0"')
-    with pytest.raises(coq.CoqMissing, match=r"8\.12\.0 is too old; install coq and libcoq-coquelicot"):
+    with pytest.raises(coq.CoqMissing, match=r"8\.12\.0 is too old; install coq, libcoq-coquelicot and"):
         coq.version(old)
     mute = script_named_coqc(tmp_path, "exit 0")
     with pytest.raises(coq.CoqMissing, match="which version"):
         coq.version(mute)
     bare = script_named_coqc(tmp_path, "exit 1")
-    with pytest.raises(coq.CoqMissing, match="Coquelicot is not; install coq and libcoq-coquelicot"):
-        coq.coquelicot(tmp_path, bare)
+    with pytest.raises(coq.CoqMissing, match="library Coquelicot is not; install coq, libcoq-coquelicot and"):
+        coq.libraries(tmp_path, bare)
 
 
 # --- with Coq ---------------------------------------------------------------------------------------------------------

@@ -223,3 +223,45 @@ Proof.
     rewrite <- Sum_scal_r. simpl length. simpl sum_over_paths at 1. apply Sum_ext. intros s' _.
     rewrite <- IH, <- !sum_over_paths_scal. apply sum_over_paths_ext. intro path. reflexivity.
 Qed.
+
+Lemma sum_over_first states pi T E o earlier :
+  sum_over_paths states (length (o :: earlier)%list)
+    (fun path => path_probability pi T E path (o :: earlier)%list) =
+  Sum states (forward states pi T E (o :: earlier)%list).
+Proof. apply Sum_ext. intros s _. apply bayes_hmm_filter. Qed.
+
+Theorem bayes_hmm_filter_predictive : forall states pi T E o' o earlier,
+  let probability := fun observations => sum_over_paths states (length observations)
+    (fun path => path_probability pi T E path observations) in
+  let alpha := forward states pi T E (o :: earlier)%list in
+  let posterior := fun s => alpha s / Sum states alpha in
+  probability (o :: earlier)%list = Sum states alpha /\
+  probability (o' :: o :: earlier)%list / probability (o :: earlier)%list =
+  Sum states (fun s' => Sum states (fun s => posterior s * T s s') * E s' o').
+Proof.
+  intros states pi T E o' o earlier probability alpha posterior.
+  unfold probability. rewrite !sum_over_first. fold alpha. split; [reflexivity|].
+  unfold Rdiv. rewrite <- Sum_scal_r. apply Sum_ext. intros s' _.
+  change (forward states pi T E (o' :: o :: earlier)%list s') with (Sum states (fun s => alpha s * T s s') * E s' o').
+  rewrite (Sum_ext states (fun s => posterior s * T s s') (fun s => alpha s * T s s' * / Sum states alpha)).
+  - rewrite Sum_scal_r. ring.
+  - intros s _. unfold posterior, Rdiv. ring.
+Qed.
+
+Lemma Sum_telescope n f : Sum n (fun k => f k - f (S k)) + f n = f 0%nat.
+Proof. induction n as [|n IH]; simpl; [ring|]. rewrite <- IH. ring. Qed.
+
+Theorem bayes_hmm_filter_log_likelihood : forall states pi T E o earlier,
+  let total := fun observations => Sum states (forward states pi T E observations) in
+  (forall k, (k <= length earlier)%nat -> 0 < total (List.skipn k (o :: earlier)%list)) ->
+  ln (total (o :: earlier)%list) =
+  Sum (length earlier) (fun k => ln (total (List.skipn k (o :: earlier)%list) /
+                                     total (List.skipn (S k) (o :: earlier)%list))) +
+  ln (total (List.skipn (length earlier) (o :: earlier)%list)).
+Proof.
+  intros states pi T E o earlier total H. set (l := (o :: earlier)%list) in *.
+  pose proof (Sum_telescope (length earlier) (fun k => ln (total (List.skipn k l)))) as Tel. cbv beta in Tel.
+  change (List.skipn 0 l) with l in Tel. rewrite <- Tel. f_equal. apply Sum_ext. intros k Hk.
+  pose proof (H k ltac:(lia)) as Pk. pose proof (H (S k) ltac:(lia)) as PS.
+  unfold Rdiv. rewrite ln_mult, ln_Rinv by (trivial; now apply Rinv_0_lt_compat). ring.
+Qed.

@@ -159,6 +159,54 @@ Proof.
   assert (0 < (1 - x) * (1 + T)) by (apply Rmult_lt_0_compat; lra). lra.
 Qed.
 
+(** the losses along the path of the two steps, for any head with w v_0 = 1 + V and w v_1 = 1 - V: from 1 the value step
+    takes the logit to x, and a routing step that favours key 2 by a factor T throws it to (x + V + T (x - V))/(1 + T) *)
+Lemma witness_path eta w V (v : nat -> nat -> R) :
+  w * v 0%nat 0%nat = 1 + V -> w * v 1%nat 0%nat = 1 - V ->
+  let W_O := fun _ c : nat => if Nat.eqb c 0 then 0 else if Nat.eqb c 1 then w else - w in
+  let t := fun _ c => delta c 0 in
+  let z := fun s v => affine 1 (contexts (fun _ => every) 2 s v) W_O (fun _ => 0) in
+  let L := fun s v => total_loss 1 3 t (z s v) in
+  let u := fun s v i => back_through 3 (residual 3 t (z s v) i) W_O in
+  let s := fun _ _ : nat => 0 in
+  let a := weights (fun _ => every) 2 s in
+  let v' := fun j c => v j c - eta * value_gradient 1 a (u s v) j c in
+  let b := fun i => compatibility 1 (u s v' i) v' in
+  let plain := fun i j => s i j - eta * score_gradient 2 (a i) (b i) j in
+  let natural := fun i j => s i j - eta * b i j in
+  let x := 1 - eta * w * w * witness_slope 1 / 2 in
+  let thrown := fun e => (x + V + exp e * (x - V)) / (1 + exp e) in
+  L s v = witness_loss 1 /\ L s v' = witness_loss x /\
+  L plain v' = witness_loss (thrown (eta * (V * witness_slope x))) /\
+  L natural v' = witness_loss (thrown (2 * (eta * (V * witness_slope x)))).
+Proof.
+  intros wv0 wv1 W_O t z L u s a v' b plain natural x thrown.
+  set (g := fun s v => contexts (fun _ => every) 2 s v 0%nat 0%nat).
+  assert (forall s v, L s v = witness_loss (w * g s v)) as HL by (intros; apply witness_total_loss).
+  assert (forall s v, u s v 0%nat 0%nat = w * witness_slope (w * g s v)) as Hu by (intros; apply witness_upstream).
+  assert (a 0%nat 0%nat = 1 / 2 /\ a 0%nat 1%nat = 1 / 2) as [a0 a1].
+  { unfold a, weights, softmax, normalise, visible_sum, every, s; simpl. rewrite exp_0. split; field. }
+  assert (forall r v, w * g r v = (w * v 0%nat 0%nat + exp (r 0%nat 1%nat - r 0%nat 0%nat) * (w * v 1%nat 0%nat)) /
+                                  (1 + exp (r 0%nat 1%nat - r 0%nat 0%nat))) as Hg.
+  { intros r y. unfold g. rewrite two_key_context. pose proof (exp_pos (r 0%nat 1%nat - r 0%nat 0%nat)). field. lra. }
+  assert (w * g s v = 1) as C0.
+  { rewrite Hg, wv0, wv1. unfold s. replace (0 - 0) with 0 by ring. rewrite exp_0. field. }
+  assert (forall j, (j < 2)%nat -> w * v' j 0%nat = w * v j 0%nat - (1 - x)) as Hv'.
+  { intros j Hj. unfold v', value_gradient. cbn [Sum]. rewrite Hu, C0. unfold x.
+    destruct j as [|[|]]; [rewrite a0; field|rewrite a1; field|lia]. }
+  assert (w * v' 0%nat 0%nat = x + V) as v0 by (rewrite Hv', wv0 by lia; ring).
+  assert (w * v' 1%nat 0%nat = x - V) as v1 by (rewrite Hv', wv1 by lia; ring).
+  assert (w * g s v' = x) as C1.
+  { rewrite Hg, v0, v1. unfold s. replace (0 - 0) with 0 by ring. rewrite exp_0. field. }
+  assert (forall j, b 0%nat j = witness_slope x * (w * v' j 0%nat)) as Hb.
+  { intro j. unfold b, compatibility, dot. cbn [Sum]. rewrite Hu, C1. ring. }
+  assert (forall r, L r v' = witness_loss (thrown (r 0%nat 1%nat - r 0%nat 0%nat))) as Thrown.
+  { intro r. now rewrite HL, Hg, v0, v1. }
+  split; [now rewrite HL, C0|]. split; [now rewrite HL, C1|]. split; rewrite Thrown; do 2 f_equal.
+  - unfold plain, score_gradient, mean, s. cbn [Sum]. rewrite a0, a1, !Hb, v0, v1. field.
+  - unfold natural, s. rewrite !Hb, v0, v1. ring.
+Qed.
+
 Theorem em_not_variational : forall eta, 0 < eta ->
   exists (W_O v : nat -> nat -> R),
   let t := fun _ c => delta c 0 in
@@ -188,58 +236,28 @@ Proof.
   exists (fun j _ => if Nat.eqb j 0 then (1 + V) / w else (1 - V) / w).
   intros t z L u s a v' b plain natural.
   set (v := fun j _ : nat => if Nat.eqb j 0 then (1 + V) / w else (1 - V) / w) in *.
-  set (g := fun s v => contexts (fun _ => every) 2 s v 0%nat 0%nat).
-  assert (forall s v, L s v = witness_loss (w * g s v)) as HL by (intros; apply witness_total_loss).
-  assert (forall s v, u s v 0%nat 0%nat = w * witness_slope (w * g s v)) as Hu by (intros; apply witness_upstream).
-  assert (a 0%nat 0%nat = 1 / 2 /\ a 0%nat 1%nat = 1 / 2) as [a0 a1].
-  { unfold a, weights, softmax, normalise, visible_sum, every, s; simpl. rewrite exp_0. split; field. }
-  assert (w * g s v = 1) as C0.
-  { unfold g. rewrite two_key_context. unfold s. replace (0 - 0) with 0 by ring. rewrite exp_0.
-    unfold v; simpl. field. lra. }
-  pose proof (witness_slope_bounds 1 ltac:(lra)) as B1.
-  set (x := 1 - eta * w * w * witness_slope 1 / 2).
+  destruct (witness_path eta w V v) as (L0 & L1 & Lp & Ln).
+  { unfold v; simpl. field. lra. }
+  { unfold v; simpl. field. lra. }
+  set (x := 1 - eta * w * w * witness_slope 1 / 2) in *.
   assert (1 / 2 < x < 1) as Hx.
-  { unfold x. assert (0 < eta * w * w * witness_slope 1) by (apply Rmult_lt_0_compat; lra).
+  { pose proof (witness_slope_bounds 1 ltac:(lra)) as B1. unfold x.
+    assert (0 < eta * w * w * witness_slope 1) by (apply Rmult_lt_0_compat; lra).
     assert (eta * w * w * witness_slope 1 < 1); [|lra].
     apply Rle_lt_trans with (1 * witness_slope 1); [|lra]. apply Rmult_le_compat_r; lra. }
-  assert (forall j, (j < 2)%nat -> v' j 0%nat = v j 0%nat - eta * (1 / 2 * (w * witness_slope 1))) as Hv'.
-  { intros j Hj. unfold v', value_gradient. cbn [Sum]. rewrite Hu, C0.
-    destruct j as [|[|]]; [rewrite a0; unfold v; ring|rewrite a1; unfold v; ring|lia]. }
-  assert (w * v' 0%nat 0%nat = x + V) as v0.
-  { rewrite Hv' by lia. unfold v, x; simpl. field. lra. }
-  assert (w * v' 1%nat 0%nat = x - V) as v1.
-  { rewrite Hv' by lia. unfold v, x; simpl. field. lra. }
-  assert (w * g s v' = x) as C1.
-  { unfold g. rewrite two_key_context. unfold s. replace (0 - 0) with 0 by ring. rewrite exp_0.
-    replace (w * ((v' 0%nat 0%nat + 1 * v' 1%nat 0%nat) / (1 + 1))) with
-      ((w * v' 0%nat 0%nat + w * v' 1%nat 0%nat) / 2) by field. rewrite v0, v1. field. }
-  assert (forall j, b 0%nat j = w * witness_slope x * v' j 0%nat) as Hb.
-  { intro j. unfold b, compatibility, dot. cbn [Sum]. rewrite Hu, C1. ring. }
-  assert (b 0%nat 0%nat - b 0%nat 1%nat = 2 * V * witness_slope x) as D.
-  { rewrite !Hb. transitivity (witness_slope x * (w * v' 0%nat 0%nat - w * v' 1%nat 0%nat)); [ring|].
-    rewrite v0, v1. ring. }
   pose proof (witness_slope_lower x ltac:(lra)) as Low.
   assert (6 / 5 <= eta * (V * witness_slope x)) as Big.
   { rewrite <- Rmult_assoc. apply Rle_trans with (4 * (3 / 10)); [lra|]. apply Rmult_le_compat; lra. }
-  assert (forall e, 6 / 5 <= e -> 3 <= exp e) as Three.
-  { intros e H. apply Rle_trans with (exp (6 / 5)); [|now apply exp_weakly_increasing].
-    apply Rle_trans with ((1 + 6 / 5 / 8) ^ 8); [simpl; lra|]. apply exp_lower. lra. }
-  (* any scores that favour key 2 by at least 6/5 throw the context beyond -1 *)
-  assert (forall r, 6 / 5 <= r 0%nat 1%nat - r 0%nat 0%nat -> L s v < L r v') as Rise.
-  { intros r Hr. rewrite !HL, C0. unfold g. rewrite two_key_context.
-    set (T := exp (r 0%nat 1%nat - r 0%nat 0%nat)). pose proof (Three _ Hr) as HT. fold T in HT.
-    replace (w * ((v' 0%nat 0%nat + T * v' 1%nat 0%nat) / (1 + T))) with ((x + V + T * (x - V)) / (1 + T)).
-    - pose proof (thrown_far x V T ltac:(lra) HV HT) as F. rewrite <- (witness_loss_even (_ / _)).
-      apply witness_loss_increasing; lra.
-    - rewrite <- v0, <- v1. field. lra. }
+  (* an exponent of 6/5 suffices to throw the logit beyond -1 *)
+  assert (forall e, 6 / 5 <= e -> witness_loss 1 < witness_loss ((x + V + exp e * (x - V)) / (1 + exp e))) as Rise.
+  { intros e H. assert (3 <= exp e) as HT.
+    { apply Rle_trans with (exp (6 / 5)); [|now apply exp_weakly_increasing].
+      apply Rle_trans with ((1 + 6 / 5 / 8) ^ 8); [simpl; lra|]. apply exp_lower. lra. }
+    pose proof (thrown_far x V (exp e) ltac:(lra) HV HT) as F. rewrite <- (witness_loss_even (_ / _)).
+    apply witness_loss_increasing; lra. }
+  assert (L s v = witness_loss 1) as E0 by exact L0. assert (L s v' = witness_loss x) as E1 by exact L1.
   split; [|split].
-  - rewrite !HL, C0, C1. apply witness_loss_increasing; lra.
-  - apply Rise. unfold plain, score_gradient, mean, s. cbn [Sum]. rewrite a0, a1.
-    replace (0 - eta * (1 / 2 * (b 0%nat 1%nat - (0 + 1 / 2 * b 0%nat 0%nat + 1 / 2 * b 0%nat 1%nat))) -
-      (0 - eta * (1 / 2 * (b 0%nat 0%nat - (0 + 1 / 2 * b 0%nat 0%nat + 1 / 2 * b 0%nat 1%nat))))) with
-      (eta * (b 0%nat 0%nat - b 0%nat 1%nat) / 2) by field.
-    rewrite D. lra.
-  - apply Rise. unfold natural, s.
-    replace (0 - eta * b 0%nat 1%nat - (0 - eta * b 0%nat 0%nat)) with (eta * (b 0%nat 0%nat - b 0%nat 1%nat)) by ring.
-    rewrite D. lra.
+  - rewrite E0, E1. apply witness_loss_increasing; lra.
+  - rewrite E0. eapply Rlt_le_trans; [|right; symmetry; exact Lp]. apply Rise. lra.
+  - rewrite E0. eapply Rlt_le_trans; [|right; symmetry; exact Ln]. apply Rise. lra.
 Qed.

@@ -61,8 +61,7 @@ def run(
     expected = statements.read(source / "Statements.v")
     where = statements.theorems(source)
     folder = prepare(source, build)
-    coq.coquelicot(folder, coqc)
-    (folder / "Probe.v").unlink()
+    coq.libraries(folder, coqc)
     total = len(coq.dependencies(folder))
     faults = [f"theorem {name} ({where[name][0]}) has no committed statement"
               for name in sorted(set(where) - {statement.name for statement in expected})]  # fmt: skip

@@ -17,9 +17,10 @@ from pathlib import Path
 
 LIBRARY = "Bayesgrad"
 OLDEST = (8, 16)
+LIBRARIES = {"Coquelicot": "Coquelicot", "Interval": "Tactic"}
 PROCESSES = 2
 LIMIT_SECONDS = 300
-PACKAGES = "coq and libcoq-coquelicot (Debian, Ubuntu), in versions 8.16 and 3.2 or newer"
+PACKAGES = "coq, libcoq-coquelicot and libcoq-interval (Debian, Ubuntu), in versions 8.16, 3.2 and 4.6 or newer"
 _QUIET = ("-q", "-w", "-ambiguous-paths")
 _REQUIRE = re.compile(r"^From Bayesgrad Require (?:Import |Export )?([\w\s]+)\.", re.M)
 _TIME = re.compile(r"^Chars (\d+) - (\d+) .*?([\d.]+) secs", re.M)
@@ -27,7 +28,7 @@ _THEOREM = re.compile(rb"^Theorem (\w+)\b.*?\bQed\.", re.M | re.S)
 
 
 class CoqMissing(RuntimeError):
-    """No Coq, one that is too old, or one without Coquelicot: the message is one sentence naming the packages."""
+    """No Coq, one that is too old, or one without a library: the message is one sentence naming the packages."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,16 @@ def version(coqc: str = "coqc") -> str:
     return number[0]
 
 
-def coquelicot(folder: Path, coqc: str = "coqc") -> None:
-    """Raise CoqMissing unless Coquelicot can be loaded; ``folder`` is where the attempt is written."""
-    probe = folder / "Probe.v"
-    probe.write_text("From Coquelicot Require Import Coquelicot.\nCheck is_derive.\n", encoding="utf-8")
-    done = subprocess.run([coqc, *_QUIET, probe.name], cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise CoqMissing(f"formal: Coq is here but its library Coquelicot is not; install {PACKAGES}")
+def libraries(folder: Path, coqc: str = "coqc") -> None:
+    """Raise CoqMissing unless Coq can load the libraries; ``folder`` is where the attempt is written."""
+    for name, module in LIBRARIES.items():
+        probe = folder / "Probe.v"
+        probe.write_text(f"From {name} Require {module}.\n", encoding="utf-8")
+        done = subprocess.run([coqc, *_QUIET, probe.name], cwd=folder, capture_output=True, text=True, check=False)
+        for left in folder.glob("*Probe*"):
+            left.unlink()
+        if done.returncode:
+            raise CoqMissing(f"formal: Coq is here but its library {name} is not; install {PACKAGES}")
 
 
 def dependencies(folder: Path) -> dict[str, set[str]]:

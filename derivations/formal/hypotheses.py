@@ -42,7 +42,8 @@ LISTED: tuple[tuple[str, str], ...] = (
     (_FOR_ALL + r"l <> i -> dot d \(u i\) \(u l\) = 0\)", "the upstream gradients are orthogonal"),
     (_FOR_ALL + r"\(kv h < groups\)%nat\)", "every query head reads one of the groups"),
     (
-        _FOR_ALL + r"is_derive \(fun (?:x => c x j\) t \(rate j\)|y => (?:V y j c|W y r c|c_O y c)\) x \(d[VWc](?: [jr])? c\))\)",
+        _FOR_ALL + r"is_derive \(fun (?:x => c x j\) t \(rate j\)|"
+        r"y => (?:V y j c|W y r c|c_O y c)\) x \(d[VWc](?: [jr])? c\))\)",
         "the costs (values, read-out, output bias) have derivatives",
     ),
     (
