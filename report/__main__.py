@@ -134,7 +134,8 @@ def render(context: Any, options: argparse.Namespace) -> int:
     built = True
     if not options.only:
         for figure, formats in tree.figures.items():
-            write(folder / "figures" / f"{figure}.pdf", formats["pdf"])
+            if "pdf" in formats:
+                write(folder / "figures" / f"{figure}.pdf", formats["pdf"])
         write(folder / "bayesgrad.tex", printer.tex(context, tree).encode("utf-8"))
         say(f"{folder / 'bayesgrad.tex'}")
         if options.pdf:

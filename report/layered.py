@@ -89,11 +89,11 @@ def layout(uses: Mapping[str, Sequence[str]], sweeps: int = 24) -> Layout:
     best, fewest = [list(column) for column in columns], _crossings(columns, right)
     for sweep in range(sweeps):
         forward = sweep % 2 == 0
-        for column in columns[1:] if forward else columns[-2::-1]:
+        for level in columns[1:] if forward else columns[-2::-1]:
             neighbours = left if forward else right
             place = {node: n for other in columns for n, node in enumerate(other)}
-            rank = {node: n for n, node in enumerate(column)}
-            column.sort(key=lambda node: (_mean([place[m] for m in neighbours[node]], place[node]), rank[node]))
+            rank = {node: n for n, node in enumerate(level)}
+            level.sort(key=lambda node: (_mean([place[m] for m in neighbours[node]], place[node]), rank[node]))
         if (count := _crossings(columns, right)) < fewest:
             best, fewest = [list(column) for column in columns], count
     rows = _straighten(best, left, right)

@@ -29,7 +29,7 @@ def document(context: Context) -> doc.Document:
     banner = _banner(context)
     if context.only:
         told = results.build(context)
-        return doc.Document(TITLE, context.only, tuple(told), experiments.drawings(context), banner)
+        return doc.Document(TITLE, context.only, tuple(told), results.pictures(context), banner)
     families = {section.name: section for section in results.build(context)}
     sections: list[Section] = [summary.build(context), notation.build(context), graph.build(context)]
     for name, section in families.items():
@@ -39,7 +39,8 @@ def document(context: Context) -> doc.Document:
         if name == "em":
             sections.append(em.build(context))
     sections += [experiments.build(context), *trust.build(context), *sources.build(context)]
-    return doc.Document(TITLE, SUBTITLE, tuple(sections), experiments.drawings(context), banner)
+    figures = {**results.pictures(context), **experiments.drawings(context)}
+    return doc.Document(TITLE, SUBTITLE, tuple(sections), figures, banner)
 
 
 def _banner(context: Context) -> tuple[doc.Block, ...]:
@@ -123,7 +124,7 @@ def html(context: Context, tree: doc.Document) -> tuple[str, list[str]]:
 
 def tex(context: Context, tree: doc.Document) -> str:
     """The paper."""
-    renderer = TexRenderer(context.messages, context.labels, TONES)
+    renderer = TexRenderer(context.messages, context.labels, TONES, tree.figures)
     source = (HERE / "templates" / "paper.tex.j2").read_text(encoding="utf-8")
     environment = Environment(
         variable_start_string="<<", variable_end_string=">>", block_start_string="<%", block_end_string="%>",

@@ -6,7 +6,7 @@ Every line is either our own command or went through :mod:`report.filters`; a fo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from report import document as doc
 from report.filters import code_tex, escape_tex
@@ -26,8 +26,14 @@ _LISTING_COLUMNS = 112
 
 
 class TexRenderer:
-    def __init__(self, messages: Messages, labels: frozenset[str], tones: dict[str, str]) -> None:
-        self.messages, self.labels, self.tones = messages, labels, tones
+    def __init__(
+        self,
+        messages: Messages,
+        labels: frozenset[str],
+        tones: dict[str, str],
+        figures: Mapping[str, Mapping[str, bytes]],
+    ) -> None:
+        self.messages, self.labels, self.tones, self.figures = messages, labels, tones, figures
 
     # ---- in a line
 
@@ -79,17 +85,25 @@ class TexRenderer:
         if isinstance(block, doc.Listing):
             return self.listing(block)
         if isinstance(block, doc.Figure):
-            return (
-                "\\begin{figure}[htbp]\n\\centering\n"
-                rf"\IfFileExists{{figures/{block.name}.pdf}}{{\includegraphics[width=0.92\linewidth]{{figures/{block.name}.pdf}}}}"
-                rf"{{(figure: {escape_tex(block.alternative)})}}"
-                f"\n\\caption{{{self.line(block.caption)}}}\n\\end{{figure}}"
-            )
+            return self.figure(block)
         if isinstance(block, doc.Note):
             return f"\\begin{{notice}}{{{block.kind}}}\n{self.blocks(block.blocks, level).strip()}\n\\end{{notice}}"
         if isinstance(block, doc.Raw):
             return self.blocks(block.paper, level)
         return self.section(block, level)
+
+    def figure(self, block: doc.Figure) -> str:
+        formats = self.figures.get(block.name, {})
+        if "tikz" in formats:
+            caption = rf"{{\footnotesize {self.line(block.caption)}\par}}"
+            return f"\\begin{{center}}\n{formats['tikz'].decode()}\\par\n{caption}\n\\end{{center}}"
+        name = f"figures/{block.name}.pdf"
+        missing = f"(figure: {escape_tex(block.alternative)})"
+        return (
+            "\\begin{figure}[htbp]\n\\centering\n"
+            rf"\IfFileExists{{{name}}}{{\includegraphics[width=0.92\linewidth]{{{name}}}}}{{{missing}}}"
+            f"\n\\caption{{{self.line(block.caption)}}}\n\\end{{figure}}"
+        )
 
     def section(self, block: doc.Section, level: int) -> str:
         command = _LEVELS[min(level, len(_LEVELS) - 1)]

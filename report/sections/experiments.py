@@ -148,8 +148,8 @@ def _loss_figure(record: Mapping[str, Any]) -> Figure:
         n=number(seeds),
     )
     if rate is not None:
-        caption += prose(
-            " Dashed: the entropy rate, {rate} nats; a training loss below it is memorised, not learnt.",
+        caption += text(" ") + prose(
+            "Dashed: the entropy rate, {rate} nats; a training loss below it is memorised, not learnt.",
             rate=number(rate, 4),
         )
     alternative = "Training loss over steps, one curve for each of: " + ", ".join(arms)

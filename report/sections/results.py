@@ -31,7 +31,7 @@ from report.filters import number
 from report.mathml import is_math
 from report.meanings import MEANINGS
 from report.merge import HOW, SYMBOLIC, Theorem
-from report.pictures import PICTURES, picture
+from report.pictures import PICTURES
 
 _MATH = re.compile(r"\$([^$]+)\$|`([^`]+)`")
 
@@ -70,7 +70,7 @@ def result(context: Context, theorem: Theorem) -> Section:
     if meaning:
         blocks.append(Para(prose(meaning.says)))
     if theorem.label in PICTURES:
-        blocks.append(picture(theorem.label))
+        blocks.append(_picture(theorem.label))
     if theorem.assumptions:
         blocks.append(Para((doc.Emph((Msg("ui.assumptions"),), strong=True),)))
         blocks.append(Items(tuple((Para(rich(item)),) for item in theorem.assumptions)))
@@ -90,23 +90,56 @@ def result(context: Context, theorem: Theorem) -> Section:
     return Section(theorem.label, title(context, theorem), tuple(blocks), theorem.label, context.status(theorem.label))
 
 
+def _picture(label: str) -> doc.Figure:
+    caption, canvas = PICTURES[label].caption, PICTURES[label].draw()
+    data = {kind: values for kind, values in canvas.data.items() if values}
+    return doc.Figure(f"picture-{label}", prose(caption), caption, data)
+
+
+def pictures(context: Context) -> dict[str, dict[str, bytes]]:
+    """The drawn pictures of the results that are told, by figure name."""
+    found = {}
+    for label in context.by_label:
+        if label in PICTURES and label in context.labels:
+            canvas = PICTURES[label].draw()
+            found[f"picture-{label}"] = {"svg": canvas.svg().encode(), "tikz": canvas.tikz().encode()}
+    return found
+
+
 def _derivation(detail: Mapping[str, Any], label: str) -> list[doc.Block]:
-    steps = detail.get("steps") or []
-    if not steps:
+    parts = detail.get("parts") or [{"steps": detail.get("steps") or []}]
+    count = sum(len(part.get("steps") or []) for part in parts)
+    if not count:
         return []
-    items = []
-    for step in steps:
-        lines: list[doc.Block] = [Para((Code(step["rule"]), Text(": "), *rich(step.get("why", ""))))]
-        if step.get("tex"):
-            lines.append(Display(step["tex"]))
-        items.append(tuple(lines))
-    blocks: list[doc.Block] = [Items(tuple(items), ordered=True)]
+    blocks: list[doc.Block] = []
+    if detail.get("assumptions"):
+        blocks.append(Para((doc.Emph((Msg("ui.hypotheses"),), strong=True),)))
+        blocks.append(Items(tuple((Para(rich(item)),) for item in detail["assumptions"])))
+    for part in parts:
+        blocks += _part(part, len(parts) > 1)
     for key in ("primitives", "definitions"):
         if detail.get(key):
             names = [part for name in detail[key] for part in (Text(", "), Code(name))][1:]
             blocks.append(Para((doc.Emph((Msg(f"ui.{key}"),), strong=True), Text(" "), *names)))
-    summary: Line = (Msg("ui.derivation", (("steps", str(len(steps))),)),)
+    summary: Line = (Msg("ui.derivation", (("parts", number(len(parts))), ("steps", number(count)))),)
     return [Details(summary, tuple(blocks), name=f"derivation-{label}")]
+
+
+def _part(part: Mapping[str, Any], several: bool) -> list[doc.Block]:
+    """One statement of a proof and the chain that proves it."""
+    blocks: list[doc.Block] = []
+    if several:
+        said = (Text(". "), *rich(part["says"])) if part.get("says") else ()
+        blocks.append(Para((doc.Emph((Text(str(part.get("name", ""))),), strong=True), *said)))
+        if part.get("statement_tex"):
+            blocks.append(Display(part["statement_tex"]))
+    items = []
+    for step in part.get("steps") or []:
+        lines: list[doc.Block] = [Para((Code(step["rule"]), Text(": "), *rich(step.get("why", ""))))]
+        if step.get("tex"):
+            lines.append(Display(step["tex"]))
+        items.append(tuple(lines))
+    return [*blocks, Items(tuple(items), ordered=True)]
 
 
 def _routes(context: Context, theorem: Theorem, entry: Mapping[str, Any]) -> doc.Block:
@@ -131,8 +164,8 @@ def _routes(context: Context, theorem: Theorem, entry: Mapping[str, Any]) -> doc
         names = f"; surviving: {', '.join(mutants['survivors'])}" if mutants["survivors"] else ""
         told = text(f"{mutants['rejected']} of {mutants['total']} wrong laws rejected{names}")
         rows.append((_need(theorem, "wrong_laws"), (Badge(word),), told, _command(theorem, "check")))
-    if entry["observed"]:
-        seen = entry["observed"]
+    if entry["observed"] or theorem.routes.get("observed") in ("required", "optional"):
+        seen = entry["observed"] or {"verdict": "not run"}
         word = verdict_id(seen["verdict"])
         shown: Line = (Badge(word),) if f"verdict.{word}" in context.messages else text(seen["verdict"])
         rows.append((_need(theorem, "observed"), shown, _observed(seen), _command(theorem, "observed")))
@@ -149,17 +182,20 @@ def _need(theorem: Theorem, route: str) -> Line:
 def _symbolic(verdict: Mapping[str, Any]) -> Line:
     detail = verdict["detail"] if isinstance(verdict["detail"], dict) else {}
     parts = [verdict["reason"]] if verdict["reason"] else []
+    if detail.get("words"):
+        parts.append(f"{detail['theorem']}: {detail['words']}" if detail.get("theorem") else detail["words"])
     if detail.get("rewritings"):
         parts.append(f"{detail['rewritings']['proved']} of {detail['rewritings']['total']} rewritings proved")
-    for key, one, many in (("steps", "step", "steps"), ("primitives", "primitive rule", "primitive rules")):
+    for key, one in (("parts", "statement"), ("primitives", "primitive rule"), ("corollaries", "corollary")):
         if detail.get(key):
+            many = f"{one[:-1]}ies" if one.endswith("y") else f"{one}s"
             parts.append(f"{len(detail[key])} {one if len(detail[key]) == 1 else many}")
     parts += [f"{key}: {plain(value)}" for key, value in sorted(detail.items()) if key not in _TOLD and plain(value)]
     return rich("; ".join(parts)) if parts else text("–")
 
 
 _TOLD = {"statement_tex", "assumptions", "steps", "primitives", "definitions", "uses", "wrong_laws", "rewritings"}
-_TOLD |= {"naive", "statement", "axioms", "file"}
+_TOLD |= {"naive", "statement", "axioms", "file", "parts", "words", "theorem", "line", "seconds", "corollaries"}
 
 
 def plain(value: Any) -> str:
@@ -205,35 +241,40 @@ def _command(theorem: Theorem, route: str) -> Line:
 
 
 def _wrong(entry: Mapping[str, Any]) -> list[doc.Block]:
-    laws = (entry["proof"]["detail"] or {}).get("wrong_laws") or []
+    """The near misses held against a result, each with what refutes it: an exact instance, or a numeric draw."""
+    laws = list((entry["proof"]["detail"] or {}).get("wrong_laws") or [])
+    known = {law["id"].rpartition("/")[2] for law in laws}
+    for name, found in (entry["mutants"].get("laws") or {}).items():
+        if name not in known:
+            laws.append({"id": name, **found})
     if not laws:
         return []
-    rows = []
+    rows, examples = [], []
     for law in laws:
-        example = plain(law.get("counterexample", ""))
-        why: Line = rich(law.get("why", ""))
-        rows.append(
-            (
-                (Code(law["id"]),),
-                text(law.get("kind", "")),
-                (*why, Text(f" Counterexample: {example}")) if example else why,
-                (Badge("rejected" if law["verdict"] == "refuted" else verdict_id(law["verdict"])),),
-            )
-        )
+        verdict = "rejected" if law["verdict"] in ("refuted", "rejected") else verdict_id(law["verdict"])
+        name = law["id"].rpartition("/")[2]
+        rows.append(((Code(name),), text(law.get("kind", "")), rich(law.get("why", "")), (Badge(verdict),)))
+        if law.get("counterexample"):
+            examples.append((Para((Code(name), Text(f": {law['counterexample']}"))),))
     header = tuple((Msg(f"column.{name}"),) for name in ("wrong_law", "kind", "why", "verdict"))
-    table = Table(header, tuple(rows), "llll", name="wrong-laws", widths=(1.3, 1.3, 3, 1))
-    return [Details((Msg("ui.wrong", (("total", str(len(laws))),)),), (table,))]
+    blocks: list[doc.Block] = [Table(header, tuple(rows), "llll", name="wrong-laws", widths=(1.3, 1.3, 3, 1))]
+    if examples:
+        blocks.append(Details((Msg("ui.counterexamples"),), (Items(tuple(examples)),), page_only=True))
+    return [Details((Msg("ui.wrong", (("total", number(len(laws))),)),), tuple(blocks))]
 
 
 def _formal(verdict: Mapping[str, Any]) -> list[doc.Block]:
     detail = verdict["detail"] if isinstance(verdict["detail"], dict) else {}
-    statement = detail.get("statement")
-    if not statement:
+    if not detail.get("statement"):
         return []
-    blocks: list[doc.Block] = [Listing(str(statement), "coq", text(detail.get("file", "")))]
-    if "axioms" in detail:
-        axioms = detail["axioms"] or ["none"]
-        names = [part for name in axioms for part in (Text(", "), Code(str(name)))][1:]
+    blocks: list[doc.Block] = []
+    for item in (detail, *(detail.get("corollaries") or ()), *(detail.get("refutations") or ())):
+        place = f"{item.get('file', '')}:{item['line']}" if item.get("line") else str(item.get("file", ""))
+        words = (*rich(item["words"]), Text(". ")) if item.get("words") else ()
+        blocks.append(Listing(str(item["statement"]), "coq", (*words, Code(place))))
+    axioms = detail.get("axioms")
+    if axioms is not None:
+        names = [part for name in axioms or ["none"] for part in (Text(", "), Code(str(name)))][1:]
         blocks.append(Para((doc.Emph((Msg("ui.axioms"),), strong=True), Text(" "), *names)))
     return [Details((Msg("ui.formal"),), tuple(blocks))]
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from report import document as doc
 from report.context import Context
-from report.document import Code, Emph, Items, Link, Msg, Para, Section, Table, Text, prose, text
+from report.document import Code, Details, Emph, Items, Link, Listing, Msg, Para, Section, Table, Text, prose, text
+
+LICENCE = Path(__file__).parents[1] / "assets" / "fonts" / "GUST-FONT-LICENSE.txt"
 
 AUTHORS = "N. Agarwal, S. R. Dalal, V. Misra"
 PAPERS = (
@@ -51,4 +56,27 @@ def build(context: Context) -> list[Section]:
         (Msg("heading.versions"),),
         (Table(header, rows, "ll", name="versions", widths=(1, 2)),) if rows else (Para((Msg("verdict.not-run"),)),),
     )
-    return [bibliography, versions]
+    return [bibliography, versions, licences()]
+
+
+def licences() -> Section:
+    """What the page carries with it, and under which terms."""
+    rows = (
+        (
+            text("Bayesgrad Text, Bayesgrad Mathematics"),
+            prose("cut from TeX Gyre Pagella and Pagella Math of the GUST e-foundry, renamed as their licence asks"),
+            text("GUST Font License"),
+        ),
+        (
+            text("styles, scripts, figures, words"),
+            prose("written for this report; no other library is embedded"),
+            text("MIT"),
+        ),
+    )
+    header = ((Msg("column.package"),), (Msg("column.meaning"),), (Msg("column.licence"),))
+    blocks: list[doc.Block] = [
+        Para((Msg("summary.licences"),), kind="lead"),
+        Table(header, rows, "lll", name="licences", widths=(1.2, 2.4, 1)),
+        Details((Text("GUST Font License"),), (Listing(LICENCE.read_text(encoding="utf-8"), "text"),), page_only=True),
+    ]
+    return Section("licences", (Msg("heading.licences"),), tuple(blocks))

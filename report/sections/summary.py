@@ -74,8 +74,8 @@ def claims(context: Context) -> doc.Block:
             )
         )
     header = tuple((Msg(f"column.{name}"),) for name in ("claim", "statement", "verdict", "effect"))
-    return Table(header, tuple(rows), "lllr", (Msg("caption.claims"),), name="claims", widths=(1.7, 3.4, 1.2, 1.5))
+    return Table(header, tuple(rows), "lllr", (Msg("caption.claims"),), name="claims", widths=(1.6, 3.1, 1.2, 2.1))
 
 
 def interval(bounds: list[float] | None) -> str:
-    return f"[{number(bounds[0])}, {number(bounds[1])}]" if bounds else ""
+    return f"[{number(bounds[0])},\u00a0{number(bounds[1])}]" if bounds else ""
