@@ -52,16 +52,18 @@ def checks(
     oracle: Oracle | tuple[Oracle, ...],
     given: st.SearchStrategy,
     states: Mapping[str, str] | None = None,
+    letters: Callable[[Any], Mapping[str, Any]] | None = None,
     share: float = 1.0,
 ) -> Callable[[Callable[[Any], Mapping[str, Any]]], Callable[..., None]]:
     """Make a check of ``label``.
 
-    ``states``: part of the proved statement -> the quantity that it gives; ``share``: of the usual number of examples.
+    ``states``: part of the proved statement -> the quantity that it gives; ``letters``: the data that it reads, by
+    name; ``share``: of the usual number of examples.
     """
     oracles = oracle if isinstance(oracle, tuple) else (oracle,)
 
     def decorate(function: Callable[[Any], Mapping[str, Any]]) -> Callable[..., None]:
-        check = Check(label, function, given, oracles, dict(states or {}), function.__name__, share)
+        check = Check(label, function, given, oracles, dict(states or {}), letters, function.__name__, share)
         CHECKS.append(check)
         where = f"checks/{function.__module__.rpartition('.')[2]}.py::{function.__name__}"
 

@@ -54,13 +54,18 @@ class Oracle:
 
 @dataclass(frozen=True)
 class Check:
-    """One law against its oracles. ``of`` computes the quantities with shipped code."""
+    """One law against its oracles. ``of`` computes the quantities with shipped code.
+
+    ``states`` says which part of the law's statement gives which quantity, ``letters`` names an example's data for it
+    (by default the example does).
+    """
 
     label: str
     of: Callable[[Any], Mapping[str, Any]]
     given: st.SearchStrategy
     oracles: tuple[Oracle, ...]
     states: Mapping[str, str] = field(default_factory=dict)
+    letters: Callable[[Any], Mapping[str, Any]] | None = None
     name: str = ""
     share: float = 1.0
 
@@ -228,7 +233,8 @@ def run(
                 tally.tolerance = max(tally.tolerance, admitted / largest)
         if not statement and not wrong:
             return
-        tensors: dict[str, Any] = {**example.tensors(), "sizes": example.named_sizes()}
+        named = example.tensors() if check.letters is None else check.letters(example)
+        tensors: dict[str, Any] = {**named, "sizes": example.named_sizes()}
         for key, claim in statement.items():
             name = check.states[claim.part]
             if name not in measure:

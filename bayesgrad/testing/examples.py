@@ -332,3 +332,99 @@ class Layer(Example):
         n, m, C = self.x.shape[0], self.memory.shape[0], self.W_O.shape[1]
         widths = {"d_x": self.x.shape[1], "d_k": self.d_k, "d_v": self.d_v}
         return {"n": n, "m": m, **widths, "C": C, "H": self.heads, "G": self.kv_heads}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Stepped(Example):
+    """A head and the size of a gradient step."""
+
+    head: Head
+    eta: float
+
+    def tensors(self) -> dict[str, Array]:
+        """The head's letters, eta, the score step ds = eta a A, the visible range R of b, top = where a is largest."""
+        of = self.head.tensors()
+        b, seen = of["b"], self.head.visible
+        R = np.where(seen, b, -np.inf).max(-1) - np.where(seen, b, np.inf).min(-1)
+        eta = np.asarray(self.eta)
+        return {**of, "eta": eta, "ds": self.eta * of["a"] * of["A"], "R": R, "top": of["a"].argmax(-1)}
+
+    def named_sizes(self) -> dict[str, int]:
+        """Those of the head."""
+        return self.head.sizes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SteppedLayer(Example):
+    """A layer with one head, a step size, and steps of the read-out: W_O moves by dW, c_O by dc."""
+
+    layer: Layer
+    eta: float
+    dW: Array
+    dc: Array
+
+    def tensors(self) -> dict[str, Array]:
+        """The layer's letters, eta, dv = -eta a^T u, dg, dW, dc and dz = dg W_O + g dW + dc."""
+        of = self.layer.tensors()
+        dv = -self.eta * of["a"].T @ of["u"]
+        dg = of["a"] @ dv
+        dz = dg @ of["W_O"] + of["g"] @ self.dW + self.dc
+        return {**of, "eta": np.asarray(self.eta), "dv": dv, "dg": dg, "dW": self.dW, "dc": self.dc, "dz": dz}
+
+    def named_sizes(self) -> dict[str, int]:
+        """Those of the layer."""
+        return self.layer.named_sizes()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mixture(Example):
+    """Components with prior weights (whole numbers, (m,)) and costs, and a change of the costs."""
+
+    priors: Array
+    costs: Array
+    change: Array
+
+    @property
+    def pi(self) -> Array:
+        """The priors as float64 probabilities."""
+        return self.priors / self.priors.sum()
+
+    def tensors(self) -> dict[str, Array]:
+        """pi, c, c' = c + dc, dc; the same as weights a and compatibility b, with bbar."""
+        of = {"pi": self.pi, "c": self.costs, "c'": self.costs + self.change, "dc": self.change}
+        return {**of, "a": self.pi, "b": self.costs, "bbar": np.asarray(self.pi @ self.costs)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Clusters(Example):
+    """Queries q (n, d), keys k (m, d) as means of Gaussians, prior weights (m,) as whole numbers, scale > 0."""
+
+    q: Array
+    k: Array
+    priors: Array
+    scale: float
+
+    def tensors(self) -> dict[str, Array]:
+        """k, pi, M (all visible), scale, and q of the first query alone."""
+        M = np.ones(len(self.k))
+        return {"q": self.q[0], "k": self.k, "pi": self.priors.astype(float), "M": M, "scale": np.asarray(self.scale)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Moved(Example):
+    """Logits with targets, and other logits z'."""
+
+    logits: Logits
+    other: Array
+
+    def tensors(self) -> dict[str, Array]:
+        """The letters of the logits, z' and p'."""
+        e = np.exp(self.other - self.other.max(-1, keepdims=True))
+        return {**self.logits.tensors(), "z'": self.other, "p'": e / e.sum(-1, keepdims=True)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rate(Example):
+    """A step size alone."""
+
+    eta: float

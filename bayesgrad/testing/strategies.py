@@ -22,7 +22,7 @@ from hypothesis import event
 from hypothesis import strategies as st
 
 from .chances import Hmm, Joint, NoisyChain, Pairs, Sequences, Simplex
-from .examples import Array, Head, Layer, Logits
+from .examples import Array, Clusters, Head, Layer, Logits, Mixture, Moved, Rate, Stepped, SteppedLayer
 
 UNIT = 64.0
 """Entries are whole multiples of 1 / UNIT, in (-3, 3)."""
@@ -292,6 +292,55 @@ def noisy_chains(draw: st.DrawFn) -> NoisyChain:
     initial, transition = entries.chances(S), entries.chances(S, S)
     means, x = entries.reals(S, d), entries.reals(length, d)
     return NoisyChain(initial, transition, means, x, draw(st.sampled_from((1.0, 0.75, 2.0))))
+
+
+ETAS = (0.5, 0.125, 1.0, 2.0)
+_MIXTURES = (2, 3, 4, 5)
+_CLUSTERS = distinct_sizes(3, largest=4, least=(1, 2, 1))
+
+
+def stepped(of: st.SearchStrategy[Head] | None = None) -> st.SearchStrategy[Stepped]:
+    """Heads (without dropout unless given otherwise) with a step size."""
+    given = heads(dropout=False) if of is None else of
+    return st.builds(Stepped, given, st.sampled_from(ETAS))
+
+
+@st.composite
+def stepped_layers(draw: st.DrawFn) -> SteppedLayer:
+    """Layers with one head, a step size, and steps of the read-out."""
+    layer = draw(layers(same_width=True))
+    entries = Entries(draw, layer.W_O.size + layer.W_O.shape[1])
+    dW, dc = entries.reals(*layer.W_O.shape), entries.reals(layer.W_O.shape[1])
+    return SteppedLayer(layer, draw(st.sampled_from(ETAS)), dW, dc)
+
+
+@st.composite
+def mixtures(draw: st.DrawFn) -> Mixture:
+    """Mixtures of two to five components; priors of 0 occur."""
+    m = draw(st.sampled_from(_MIXTURES))
+    entries = Entries(draw, 3 * m)
+    return Mixture(entries.chances(m), entries.reals(m), entries.reals(m))
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Clusters:
+    """Queries and Gaussian means, n, m and d pairwise different; priors of 0 occur."""
+    n, m, d = draw(st.sampled_from(_CLUSTERS))
+    entries = Entries(draw, count((n, d), (m, d), (m,)))
+    q, k = entries.reals(n, d), entries.reals(m, d)
+    return Clusters(q, k, entries.chances(m), draw(st.sampled_from((1.0, 0.5, 2.0))))
+
+
+@st.composite
+def moved(draw: st.DrawFn) -> Moved:
+    """Logits with targets, and other logits."""
+    of = draw(logits())
+    return Moved(of, of.z + Entries(draw, of.z.size).reals(*of.z.shape))
+
+
+def rates() -> st.SearchStrategy[Rate]:
+    """Step sizes from 1/64 to 64."""
+    return st.builds(Rate, st.integers(1, 4096).map(lambda r: r / UNIT))
 
 
 def example_of(strategy: st.SearchStrategy, number: int, seed: int = 0) -> list:

@@ -114,3 +114,84 @@ def layer_loss(layer: Layer, name: str, direction: Array) -> Callable[[Any], Any
         return loops.cross_entropy(loops.linear(g, p["W_O"], p["c_O"]), soft, mpmath.exp, mpmath.log)
 
     return loss
+
+
+def head_stages(head: Head, moves: dict[str, Array], frozen: tuple[str, ...] = ()) -> Callable[[Any], dict[str, Any]]:
+    """t -> the stages s, a, b, A, g and L of a head whose stages or parameters move by t * moves[name].
+
+    Stages in ``frozen`` stay at their values for t = 0.
+    """
+    start: dict[str, Any] = {x: _mp(getattr(head, x)) for x in ("q", "k", "v", "u")}
+    start["scale"] = mpmath.mpf(head.the_scale)
+    start["bias"] = _mp(np.zeros(head.visible.shape) if head.bias is None else head.bias)
+    visible, multiplier = head.visible.tolist(), _mp(head.multiplier)
+    steps = {name: _mp(np.asarray(move)) for name, move in moves.items()}
+
+    def moved(name: str, value: Any, t: Any) -> Any:
+        return _step(value, steps[name], t) if name in steps else value
+
+    def stages(t: Any) -> dict[str, Any]:
+        x = {name: moved(name, value, t) for name, value in start.items()}
+        s = moved("s", loops.scores(x["q"], x["k"], x["scale"], x["bias"]), t)
+        a = moved("a", loops.weights(s, visible, mpmath.exp), t)
+        if "a" in frozen:
+            a = still["a"] if still else a
+        b = [
+            [m * e for m, e in zip(*rows, strict=True)]
+            for rows in zip(multiplier, _products(x["u"], x["v"]), strict=True)
+        ]
+        mean = [sum(w * e for w, e in zip(*rows, strict=True)) for rows in zip(a, b, strict=True)]
+        A = [[m - e for e in row] for m, row in zip(mean, b, strict=True)]
+        g = loops.context(a, x["v"], multiplier)
+        return {"s": s, "a": a, "b": b, "A": A, "bbar": mean, "g": g, "L": loops.inner(x["u"], g), "v": x["v"]}
+
+    still: dict[str, Any] = {}
+    with mpmath.workdps(DIGITS):
+        still.update(stages(mpmath.mpf(0)))
+    return stages
+
+
+def _products(u: Any, v: Any) -> list[list[Any]]:
+    return [[sum(x * y for x, y in zip(row, other, strict=True)) for other in v] for row in u]
+
+
+def slopes(stages: Callable[[Any], dict[str, Any]], *names: str) -> dict[str, Array]:
+    """The derivative of the named stages at t = 0, each entry rounded once."""
+    with mpmath.workdps(DIGITS):
+        ahead, behind = stages(_H), stages(-_H)
+        return {name: _gap(ahead[name], behind[name], 2 * _H) for name in names}
+
+
+def changes(stages: Callable[[Any], dict[str, Any]], *names: str) -> dict[str, Array]:
+    """The change of the named stages from t = 0 to t = 1, each entry rounded once."""
+    with mpmath.workdps(DIGITS):
+        ahead, behind = stages(mpmath.mpf(1)), stages(mpmath.mpf(0))
+        return {name: _gap(ahead[name], behind[name], mpmath.mpf(1)) for name in names}
+
+
+def _gap(one: Any, two: Any, width: Any) -> Array:
+    if isinstance(one, list):
+        return np.array([_gap(x, y, width) for x, y in zip(one, two, strict=True)])
+    return np.asarray(float((one - two) / width))
+
+
+def feedback_stages(layer: Layer, dv: Array, dW: Array, dc: Array) -> Callable[[Any], dict[str, Any]]:
+    """t -> u, b and A of a one-head layer at fixed weights, when v, W_O and c_O move by t times their steps."""
+    a, visible = _mp(layer.head().weights()), layer.visible
+    ones = [[1] * visible.shape[1]] * visible.shape[0]
+    start = [_mp(x) for x in (layer.project()["v"], layer.W_O, layer.bias("c_O"))]
+    steps, soft = [_mp(x) for x in (dv, dW, dc)], _mp(layer.soft_targets())
+
+    def stages(t: Any) -> dict[str, Any]:
+        v, W, c = (_step(x, move, t) for x, move in zip(start, steps, strict=True))
+        z = loops.linear(loops.context(a, v, ones), W, c)
+        u = []
+        for row, target in zip(z, soft, strict=True):
+            e = [mpmath.exp(x) for x in row]
+            r = [sum(target) * x / sum(e) - y for x, y in zip(e, target, strict=True)]
+            u.append([sum(x * y for x, y in zip(r, weights, strict=True)) for weights in W])
+        b = _products(u, v)
+        mean = [sum(w * x for w, x in zip(*rows, strict=True)) for rows in zip(a, b, strict=True)]
+        return {"u": u, "b": b, "A": [[m - x for x in row] for m, row in zip(mean, b, strict=True)]}
+
+    return stages
