@@ -13,7 +13,7 @@ from fractions import Fraction
 from derivations.laws import Part, equation, instance_of, proves
 from derivations.lemmas import Divergence
 from derivations.proof import AtMost, Chain, Equation, Witness
-from derivations.terms import Diff, Index, Size, Tensor, Term, inv, lift, log, rename, total
+from derivations.terms import Diff, Index, Size, Tensor, Term, exp, inv, lift, log, rename, total
 
 X = Size("X")
 Y = Size("Y")
@@ -53,7 +53,7 @@ def risk_decomposition() -> list[Part]:
 
 @proves("bayes.posterior-predictive")
 def posterior_predictive() -> list[Part]:
-    return [_optimum(), _mixture(), _mixture_posterior(), *_lagrange(), *_without_independence()]
+    return [_optimum(), _mixture(), _mixture_posterior(), *_lagrange(), _unique_logits(), *_without_independence()]
 
 
 def _optimum() -> Part:
@@ -199,6 +199,35 @@ def _lagrange() -> list[Part]:
             "-log lies above each of its tangents, so the stationary point is the global minimum.",
         ),
     ]
+
+
+def _unique_logits() -> Part:
+    """Two logit vectors with one softmax differ by a constant: z_c - z'_c does not depend on c."""
+    size = Size("C", nonempty=True)
+    z, other = Tensor("z", (size,)), Tensor("z'", (size,))
+    c = Index("c", size)
+    Z, Z1 = (Tensor(f"Z{t}", kind="positive") for t in ("", "'"))
+    one, two = exp(z(c)) * inv(Z()), exp(other(c)) * inv(Z1())
+    equal = Equation(
+        one,
+        two,
+        (c,),
+        says="z and z' give the same prediction (Z, Z' are their normalisers)",
+        sample={z: lambda c: other(c), Z1: lambda: Z()},
+    )
+    claim = Equation(z(c) - other(c), log(Z()) - log(Z1()), given=(equal,))
+    proof = (
+        Chain(claim.lhs)
+        .algebra(log(one) + log(Z()) - log(two) - log(Z1()), "a logit is the log of its prediction plus log Z")
+        .rewrite(
+            claim.rhs,
+            "the predictions are equal",
+            equal,
+            lambda hole: log(hole(c)) + log(Z()) - log(two) - log(Z1()),
+        )
+    )
+    says = "A softmax model is positive everywhere, so it attains the minimum only where p has full support."
+    return Part("logits", claim, proof, says)
 
 
 def _without_independence() -> list[Part]:

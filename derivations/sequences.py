@@ -8,12 +8,14 @@ those with a 1 to the first time.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from fractions import Fraction
 
 from derivations.laws import Part, instance_of, proves
 from derivations.lemmas import Divergence
 from derivations.proof import AtMost, Chain, Equation, Induction, Witness
-from derivations.terms import Count, Index, Lookup, Size, Tensor, Term, delta, inv, lift, log, rename, total
+from derivations.terms import At, Count, Index, Lookup, Size, Tensor, Term, delta, inv, lift, log, rename, total
 
 # -- the chain rule ------------------------------------------------------------------------------------------------
 
@@ -79,6 +81,26 @@ def chain_rule() -> list[Part]:
         Part("every-time", claim, Chain(claim.lhs), says),
         Part("base", base, base_proof),
         Part("step", step, step_proof),
+        *_inputs_that_tell(),
+    ]
+
+
+def _inputs_that_tell() -> list[Part]:
+    """x_2 := y_1: the losses add up to -log p(y_1|x_1), but y_1 is certain given all the inputs."""
+    Y, X2 = Size("Y"), Size("X")
+    J = Tensor("P", (Y, X2))
+    y, x = Index("y", Y), Index("x", X2)
+    half = Fraction(1, 2)
+    given = {"sizes": {Y: 2, X2: 2}, "values": {J: ((half, 0), (0, half))}, "at": {y: 0, x: 0}}
+    alone = total(lambda x: J(y, x), over=X2)
+    told = J(y, x) * inv(total(lambda y: J(y, x), over=Y))
+    supervised = Witness(-log(alone), log(lift(2)), **given)  # type: ignore[arg-type]
+    joint = Witness(-log(told), lift(0), **given)  # type: ignore[arg-type]
+    return [
+        Part(
+            "inputs-loss", supervised, Chain(supervised.lhs), "A later input that repeats an output: the loss is log 2,"
+        ),
+        Part("inputs-joint", joint, Chain(joint.lhs), "while given all inputs the output is certain."),
     ]
 
 
@@ -417,6 +439,7 @@ def bijection() -> list[Part]:
         Part("new-key", claim, proof, "A new key is uniform over the V - m unseen values; a seen key is certain."),
         _exchange(Values),
         Part("count", count, counted, "m distinct pairs leave V - m values."),
+        _entropy(free, fresh, Values),
         *_nonignorable(),
     ]
 
@@ -464,11 +487,45 @@ def _exchange(Values: Size) -> Part:
     return Part("symmetry", claim, proof, "All unseen values are equally likely.")
 
 
+def _entropy(free: Term, fresh: Callable[[Index], Term], Values: Size) -> Part:
+    """A new key costs log(V - m) nats, the entropy of the uniform law on what is unseen."""
+    K = Tensor("K", kind="positive")
+    left = Equation(free, K(), says="K = V - m values are unseen, at least one", sample={K: lambda: free})
+    claim = Equation(-total(lambda y: fresh(y) * inv(K()) * log(inv(K())), over=Values), log(K()), given=(left,))
+    proof = (
+        Chain(claim.lhs)
+        .algebra(free * inv(K()) * log(K()), "every unseen value adds the same; seen ones add 0")
+        .rewrite(K() * inv(K()) * log(K()), "and there are K of them", left, lambda hole: hole() * inv(K()) * log(K()))
+        .algebra(claim.rhs, "which cancels")
+    )
+    return Part("entropy", claim, proof, "log2(V - m) bits; 0 for a seen key.")
+
+
 def _nonignorable() -> list[Part]:
     """Keys chosen with knowledge of the permutation break it: key := inverse of value 0 always shows value 0."""
-    Perms = Size("P")
-    sent = Tensor("sent", (Perms,))
-    share = total(lambda p: sent(p), over=Perms) * inv(Count(Perms))
-    claim = Witness(share, lift(Fraction(1)), sizes={Perms: 6}, values={sent: (1,) * 6})
-    says = "V = 3, key := inverse of value 0: in all 6 permutations the shown value is 0, not one of three."
-    return [Part("non-ignorable", claim, Chain(share), says)]
+    Perms, Keys, Values = Size("P"), Size("V"), Size("V'")
+    table = tuple(itertools.permutations(range(3)))
+    at = Lookup("at", (Perms, Keys), Values)
+    asked, fixed, zero = Lookup("asked", (Perms,), Keys), Lookup("k", (), Keys)(), Lookup("0", (), Values)()
+    sizes = {Perms: len(table), Keys: 3, Values: 3}
+    values = {
+        at: table,
+        asked: tuple(p.index(0) for p in table),
+        fixed.lookup: 0,
+        zero.lookup: 0,
+    }
+
+    def share(key: Callable[[Index], At]) -> Term:
+        return total(lambda p: delta(at(p, key(p)), zero), over=Perms) * inv(Count(Perms))
+
+    chosen = Witness(share(lambda p: asked(p)), lift(1), sizes=sizes, values=values)
+    ignorant = Witness(share(lambda p: fixed), lift(Fraction(1, 3)), sizes=sizes, values=values)
+    return [
+        Part(
+            "non-ignorable",
+            chosen,
+            Chain(chosen.lhs),
+            "V = 3: a key that was chosen as the inverse of value 0 shows it.",
+        ),
+        Part("ignorable", ignorant, Chain(ignorant.lhs), "A key chosen without looking shows it once in three."),
+    ]

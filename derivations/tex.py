@@ -53,7 +53,7 @@ def tex(term: Term, names: Names | None = None) -> str:
 
 def _index(index: AnyIndex, names: Names) -> str:
     if isinstance(index, At):
-        inner = "".join(_index(i, names) for i in index.indices)
+        inner = ",".join(_index(i, names) for i in index.indices)
         return f"{name(index.lookup.name)}_{{{inner}}}" if inner else name(index.lookup.name)
     return names.get(index, name(index.name))
 
