@@ -66,7 +66,19 @@ def check_no_risk_is_below_the_entropy(example: Simplex) -> dict[str, Any]:
     return {"H": bayes.risk(P, p, p, units="nats"), "R": bayes.risk(P, p, q, units="nats")}
 
 
-@checks("lemma.gibbs", oracle=only(("KL",), RISKS), given=simplices())
+def first_context(example: Simplex) -> dict[str, Any]:
+    """p, q and S of the first context."""
+    return {name: x[0] for name, x in example.tensors().items() if name in ("p", "q", "S")}
+
+
+@checks(
+    "lemma.gibbs",
+    oracle=only(("KL", "zero"), RISKS),
+    given=simplices(),
+    states={"gibbs": "zero"},
+    letters=first_context,
+    measured="KL",
+)
 def check_gibbs(example: Simplex) -> dict[str, Any]:
     """sum p log(p/q) >= 0, and 0 only at p = q."""
     p, q = floats(example.p), floats(example.q)
@@ -74,7 +86,7 @@ def check_gibbs(example: Simplex) -> dict[str, Any]:
     equal = np.array([np.array_equal(x * y.sum(), y * x.sum()) for x, y in zip(example.p, example.q, strict=True)])
     if np.any(found < 0) or np.any((found < 1e-12) != equal):
         raise AssertionError(f"divergences {found.tolist()} where equality is {equal.tolist()}")
-    return {"KL": found}
+    return {"KL": found, "zero": np.asarray(min(0.0, found[0]))}
 
 
 @checks("bayes.chain-rule", oracle=CHAIN, given=sequences())
@@ -84,7 +96,7 @@ def check_chain_rule(example: Sequences) -> dict[str, Any]:
     return {"surprise": np.asarray(bayes.sequence_surprise(rows, example.outcomes, units="nats"))}
 
 
-@checks("bayes.entropy-is-blind", oracle=BLIND, given=simplices(), states={"divergence": "KL"})
+@checks("bayes.entropy-is-blind", oracle=BLIND, given=simplices())
 def check_entropy_is_blind(example: Simplex) -> dict[str, Any]:
     """A distribution and a rotation of it: equal entropies, positive divergence."""
     p = floats(example.q)
@@ -93,28 +105,83 @@ def check_entropy_is_blind(example: Simplex) -> dict[str, Any]:
     return {"H - H": gap, "KL": bayes.kl_divergence(p, turned, units="nats")}
 
 
-@checks("bayes.bijection", oracle=BIJECTION, given=pairs())
+def distinct_pairs(example: Pairs) -> dict[str, Any]:
+    """The values that distinct keys have shown."""
+    return {"value": np.unique(example.values)}
+
+
+@checks(
+    "bayes.bijection",
+    oracle=BIJECTION,
+    given=pairs(),
+    states={"new-key": "unseen", "count": "number unseen"},
+    letters=distinct_pairs,
+    measured="p",
+)
 def check_bijection(example: Pairs) -> dict[str, Any]:
-    """A seen key is certain, a new one uniform over the unseen values."""
+    """A seen key is certain, a new one uniform over the V - m unseen values."""
     size = len(example.permutation)
-    return {"p": bayes.bijection_predictive(example.keys, example.values, np.asarray(example.query), size=size)}
+    new = np.flatnonzero(~np.isin(np.arange(size), example.keys))[0]
+    for_new = bayes.bijection_predictive(example.keys, example.values, np.asarray(new), size=size)
+    remaining = size - len(np.unique(example.keys))
+    return {
+        "p": bayes.bijection_predictive(example.keys, example.values, np.asarray(example.query), size=size),
+        "unseen": for_new * remaining,
+        "number unseen": np.asarray(float((for_new > 0).sum())),
+    }
 
 
-@checks("bayes.hmm-filter", oracle=FILTER, given=hmms())
+def unnormalised(initial: np.ndarray, transition: np.ndarray, likelihood: np.ndarray) -> np.ndarray:
+    """alpha_t at the last position: p(o_1..o_t, state)."""
+    alpha = initial * likelihood[0]
+    for row in likelihood[1:]:
+        alpha = (alpha @ transition) * row
+    return alpha
+
+
+def filter_letters(hmm: Hmm) -> dict[str, Any]:
+    """T, E and the unnormalised alpha of the last position."""
+    T, E = floats(hmm.transition), floats(hmm.emission)
+    return {"T": T, "E": E, "alpha": unnormalised(floats(hmm.initial), T, E[:, hmm.observations].T)}
+
+
+@checks(
+    "bayes.hmm-filter",
+    oracle=FILTER,
+    given=hmms(),
+    states={"next-observation": "next"},
+    letters=filter_letters,
+    measured="posterior",
+)
 def check_hmm_filter(hmm: Hmm) -> dict[str, Any]:
     """alpha_1 = pi E(., o_1), alpha_{t+1} = E(., o_{t+1}) (alpha_t T)."""
     got = bayes.hmm_filter(floats(hmm.initial), floats(hmm.transition), floats(hmm.emission), hmm.observations)
     return {
         "posterior": got.posterior,
         "predictive": got.predictive,
+        "next": got.predictive[-1],
         "log-likelihood": np.asarray(got.log_likelihood),
     }
 
 
-@checks("bayes.sticky-markov", oracle=STICKY, given=noisy_chains())
+def chain_letters(chain: NoisyChain) -> dict[str, Any]:
+    """T = P and the unnormalised alpha of the last position (densities without their constant factor)."""
+    T = floats(chain.transition)
+    distance = ((chain.x[:, None, :] - chain.means[None]) ** 2).sum(-1)
+    return {"T": T, "alpha": unnormalised(floats(chain.initial), T, np.exp(-distance / (2 * chain.noise**2)))}
+
+
+@checks(
+    "bayes.sticky-markov",
+    oracle=STICKY,
+    given=noisy_chains(),
+    states={"predictive": "last"},
+    letters=chain_letters,
+    measured="p",
+)
 def check_sticky_markov(chain: NoisyChain) -> dict[str, Any]:
     """The predictive of y_t is the filter of y_{t-1}, taken one step by P."""
     got = bayes.sticky_markov_predictive(
         chain.x, chain.means, floats(chain.transition), initial=floats(chain.initial), noise=chain.noise
     )
-    return {"p": got}
+    return {"p": got, "last": got[-1]}

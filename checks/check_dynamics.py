@@ -11,18 +11,23 @@ from bayesgrad import dynamics
 from bayesgrad.testing.engine import LawViolation
 from bayesgrad.testing.examples import Head, Mixture, Stepped, SteppedLayer
 from bayesgrad.testing.oracles import reverse
-from bayesgrad.testing.strategies import heads, mixtures, stepped, stepped_layers
+from bayesgrad.testing.strategies import heads, mixtures, stepped, stepped_layers, two_keys
 from checks.oracles.dynamics import (
     FEEDBACK,
     FEEDBACK_FULL,
+    FIRST_KEY,
     FLOW,
     LOSS_DECREASE,
     NATURAL,
     ROW_FLOW,
     SCORE_STEP,
+    UNIFORM_FEEDBACK,
     VALUE_STEP,
+    VALUES_SEEN_BY_EACH,
     WEIGHT_SPACE,
     bounds,
+    uniform,
+    upstream_slope,
 )
 from checks.registry import checks
 
@@ -92,7 +97,33 @@ def check_feedback(example: Stepped) -> dict[str, Any]:
     return {"db": got.compatibility, "dA": got.advantage}
 
 
-@checks("dynamics.feedback-full", oracle=FEEDBACK_FULL, given=stepped_layers(), states={"upstream": "du"})
+@checks(
+    "dynamics.feedback",
+    oracle=UNIFORM_FEEDBACK,
+    given=stepped(heads(masks=False, dropout=False)),
+    states={"uniform": "dA"},
+    letters=lambda example: {**example.tensors(), "a": uniform(example.head)},
+    measured="db",
+    share=0.5,
+)
+def check_uniform_feedback(example: Stepped) -> dict[str, Any]:
+    """Uniform unmasked attention of all queries is neutral: dA = 0 although db is not."""
+    got = dynamics.feedback(uniform(example.head), example.head.u, eta=example.eta)
+    return {"db": got.compatibility, "dA": got.advantage}
+
+
+def with_slopes(example: SteppedLayer) -> dict[str, Any]:
+    """The letters, and the change of u along the step by double backward."""
+    return {**example.tensors(), "du/dh": upstream_slope(example), "h": np.asarray(0.0)}
+
+
+@checks(
+    "dynamics.feedback-full",
+    oracle=FEEDBACK_FULL,
+    given=stepped_layers(),
+    states={"upstream": "du", "compatibility": "db"},
+    letters=with_slopes,
+)
 def check_feedback_full(example: SteppedLayer) -> dict[str, Any]:
     """db_ij = u_i.dv_j + du_i.v_j and dA at fixed weights, u moving with the step."""
     layer, t = example.layer, example.layer.tensors()
@@ -206,6 +237,40 @@ def check_saturation_bound(example: Stepped) -> dict[str, Any]:
     if np.any(gap > 1e-14 * (1 + np.abs(b).max())):
         raise LawViolation(f"attention.saturation-bound: no equality in a row of two keys, {example!r}")
     return {"ds": ds, "-ds": -ds, "bound": bound}
+
+
+def first_two_keys(example: Stepped) -> dict[str, Any]:
+    """a and b of queries that see keys j = 0 and k = 1 only."""
+    t = example.tensors()
+    return {"a": t["a"], "b": t["b"], "j": np.asarray(0), "k": np.asarray(1)}
+
+
+@checks(
+    "attention.saturation-bound",
+    oracle=FIRST_KEY,
+    given=two_keys(),
+    states={"two-keys": "ds of one key"},
+    letters=first_two_keys,
+    share=0.5,
+)
+def check_rows_of_two_keys(example: Stepped) -> dict[str, Any]:
+    """With two visible keys j and k, dL/ds_ij = a_ij (1 - a_ij) (b_ij - b_ik)."""
+    a, b = weights_and_compatibility(example.head)
+    return {"ds of one key": bayesgrad.score_gradient(a, b)[:, 0]}
+
+
+@checks(
+    "dynamics.frame-precision",
+    oracle=VALUES_SEEN_BY_EACH,
+    given=stepped(),
+    states={"value-limit": "dv for each query"},
+    share=0.5,
+)
+def check_value_limit(example: Stepped) -> dict[str, Any]:
+    """dL/dv_j = u_i + sum_{l != i} a_lj u_l - (1 - a_ij) u_i for every query i: not small when a_ij is 1."""
+    a, _ = weights_and_compatibility(example.head)
+    gradient = bayesgrad.value_gradient(a, example.head.u)
+    return {"dv for each query": np.repeat(gradient[..., None], len(a), axis=-1)}
 
 
 @checks(

@@ -13,7 +13,12 @@ from checks.oracles.heads import CROSS_ENTROPY, INFORMATION, SHIFTED, SOFTMAX_JA
 from checks.registry import checks
 
 
-@checks("softmax.shift-invariance", oracle=SHIFTED, given=heads(), states={"shift": "a"})
+def with_shift(head: Head) -> dict[str, Any]:
+    """The head's letters, and the shift c."""
+    return {**head.tensors(), "c": shift(head)[:, 0]}
+
+
+@checks("softmax.shift-invariance", oracle=SHIFTED, given=heads(), states={"shift": "a"}, letters=with_shift)
 def check_shift_invariance(head: Head) -> dict[str, Any]:
     """softmax(s_i + c_i) = softmax(s_i)."""
     return {"a": bayesgrad.softmax(head.scores() + shift(head), mask=head.mask)}

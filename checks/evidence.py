@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from checks.registry import law_name
 from derivations import evidence as files
+from derivations.wrong_laws import wrong_laws
 
 SOURCES = ("bayesgrad/*.py", "bayesgrad/tasks/*.py", "bayesgrad/testing/**/*.py", "checks/**/*.py", "derivations/*.py")
 VERSIONS = ("numpy", "torch", "hypothesis", "mpmath")
@@ -50,9 +52,17 @@ def merge(tallies: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     return results
 
 
-def mutants(tallies: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """label -> {"rejected", "total", "survivors", "laws"} over the wrong laws; one check that rejects is enough."""
-    seen: dict[str, dict[str, Any]] = {}
+def mutants(
+    tallies: Iterable[Mapping[str, Any]], registered: Mapping[str, Iterable[str]] | None = None
+) -> dict[str, dict[str, Any]]:
+    """label -> {"rejected", "total", "survivors", "laws"} over the wrong laws; one check that rejects is enough.
+
+    A law that is ``registered`` and that no check evaluated is a survivor.
+    """
+    nobody = {"verdict": "undecided", "counterexample": "", "why": "no check states the part that it changes"}
+    seen: dict[str, dict[str, Any]] = {
+        label: {key: dict(nobody) for key in keys} for label, keys in (registered or {}).items()
+    }
     for tally in sorted(tallies, key=lambda t: (t["label"], sorted(t["oracles"]))):
         for key, found in tally["wrong"].items():
             laws = seen.setdefault(tally["label"], {})
@@ -66,7 +76,13 @@ def mutants(tallies: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
             "laws": dict(sorted(laws.items())),
         }
         for label, laws in seen.items()
+        if laws
     }
+
+
+def wrong_law_names() -> dict[str, list[str]]:
+    """label -> the names of all its registered wrong laws."""
+    return {theorem.label: [law_name(row) for row in wrong_laws(theorem.label)] for theorem in _theorems()}
 
 
 def finite(x: float) -> float:
@@ -90,7 +106,7 @@ def write(
         sources=sources,
         versions=files.versions(*VERSIONS),
         seconds=seconds,
-        mutants=mutants(tallies),
+        mutants=mutants(tallies, wrong_law_names()),
         profile=profile,
         seed=seed,
     )

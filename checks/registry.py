@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from bayesgrad.testing.engine import Check, Claim, Oracle, Tally, run
 from bayesgrad.testing.profiles import Profile
 from derivations import arrays, laws
-from derivations.terms import Term
-from derivations.wrong_laws import wrong_laws
+from derivations.terms import Diff, Entry, Term, tensors_of
+from derivations.wrong_laws import WrongLaw, wrong_laws
 
 CHECKS: list[Check] = []
 PROPERTY = "bayesgrad check"
@@ -34,14 +34,40 @@ def statement_of(label: str) -> dict[str, Claim]:
 
 
 def wrong_laws_of(label: str) -> dict[str, Claim]:
-    """id -> what a wrong law of a label says, as a function of named tensors."""
-    return {row.id.rpartition("/")[2]: _claim(row.part, row.right) for row in wrong_laws(label)}
+    """part/id -> what a wrong law of a label says, as a function of named tensors."""
+    return {law_name(row): _claim(row.part, row.right) for row in wrong_laws(label)}
+
+
+def law_name(row: WrongLaw) -> str:
+    """part/id, unique within a label."""
+    return f"{row.part.name}/{row.id.rpartition('/')[2]}"
+
+
+class Evaluation(arrays._Evaluation):
+    """The evaluator of statements, with derivatives looked up: dx/dy stands for the array of all its entries."""
+
+    def visit(self, term: Term) -> np.ndarray:
+        """As its base; a derivative of x by an entry of y is taken from the array named "dx/dy"."""
+        if isinstance(term, Diff) and isinstance(term.body, Entry):
+            given = np.asarray(self.tensors[f"d{term.body.tensor.name}/d{term.wrt.tensor.name}"])
+            at = tuple(self.place(i) for i in (*term.body.indices, *term.wrt.indices))
+            return given[at] if at else self.scalar(float(given))
+        return super().visit(term)
 
 
 def _claim(part: laws.Part, right: Term) -> Claim:
     def evaluate(tensors: Mapping[str, Any]) -> np.ndarray:
         letters = {name: x for name, x in tensors.items() if name != "sizes"}
-        return arrays.evaluate(right, letters, part.order, sizes=tensors.get("sizes"))
+        run = Evaluation(letters, dict(tensors.get("sizes", {})))
+        for tensor in tensors_of(right):
+            # A lookup may share a letter with a tensor that stands in a definition only (the key k, and a key number k).
+            if np.ndim(letters.get(tensor.name, ())) == len(tensor.sizes) and tensor.name in letters:
+                run.learn(tensor.name, tensor.sizes, np.shape(letters[tensor.name]))
+        for index in part.order:
+            run.axis[index] = len(run.axis)
+        value = run.visit(right)
+        shape = tuple(run.length(i.size) for i in part.order)
+        return np.broadcast_to(value.reshape(value.shape[: len(shape)]), shape)
 
     return Claim(part.name, evaluate, bool(getattr(part.claim, "at_most", False)))
 
@@ -53,17 +79,19 @@ def checks(
     given: st.SearchStrategy,
     states: Mapping[str, str] | None = None,
     letters: Callable[[Any], Mapping[str, Any]] | None = None,
+    measured: str = "",
     share: float = 1.0,
 ) -> Callable[[Callable[[Any], Mapping[str, Any]]], Callable[..., None]]:
     """Make a check of ``label``.
 
     ``states``: part of the proved statement -> the quantity that it gives; ``letters``: the data that it reads, by
-    name; ``share``: of the usual number of examples.
+    name; ``measured``: the quantity that tells vacuous draws (by default the first stated); ``share``: of the usual
+    number of examples.
     """
     oracles = oracle if isinstance(oracle, tuple) else (oracle,)
 
     def decorate(function: Callable[[Any], Mapping[str, Any]]) -> Callable[..., None]:
-        check = Check(label, function, given, oracles, dict(states or {}), letters, function.__name__, share)
+        check = Check(label, function, given, oracles, dict(states or {}), letters, measured, function.__name__, share)
         CHECKS.append(check)
         where = f"checks/{function.__module__.rpartition('.')[2]}.py::{function.__name__}"
 

@@ -99,6 +99,10 @@ class Pairs(Example):
         """pi(keys)."""
         return self.permutation[self.keys]
 
+    def named_sizes(self) -> dict[str, int]:
+        """V, and m distinct pairs."""
+        return {"V": len(self.permutation), "m": len(np.unique(self.keys))}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Hmm(Example):

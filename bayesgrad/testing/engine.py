@@ -66,13 +66,14 @@ class Check:
     oracles: tuple[Oracle, ...]
     states: Mapping[str, str] = field(default_factory=dict)
     letters: Callable[[Any], Mapping[str, Any]] | None = None
+    measured: str = ""
     name: str = ""
     share: float = 1.0
 
     @property
     def main(self) -> str:
         """The quantity that decides whether a draw is vacuous: the first that the statement gives ("": all)."""
-        return next(iter(self.states.values()), "")
+        return self.measured or next(iter(self.states.values()), "")
 
 
 @dataclass(frozen=True)

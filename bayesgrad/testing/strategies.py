@@ -299,6 +299,15 @@ _MIXTURES = (2, 3, 4, 5)
 _CLUSTERS = distinct_sizes(3, largest=4, least=(1, 2, 1))
 
 
+@st.composite
+def two_keys(draw: st.DrawFn) -> Stepped:
+    """Heads all of whose queries see the first two keys and no other."""
+    head = draw(heads(masks=False, dropout=False))
+    mask = np.zeros(head.visible.shape, dtype=bool)
+    mask[:, :2] = True
+    return Stepped(Head(head.q, head.k, head.v, head.u, mask, head.bias, None, head.scale), 1.0)
+
+
 def stepped(of: st.SearchStrategy[Head] | None = None) -> st.SearchStrategy[Stepped]:
     """Heads (without dropout unless given otherwise) with a step size."""
     given = heads(dropout=False) if of is None else of

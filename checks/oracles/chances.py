@@ -87,6 +87,7 @@ def _risks_exactly(example: Simplex) -> dict[str, Reference]:
             "R": Reference(np.asarray(float(sum(_mp(w) * x for w, x in zip(P, cross, strict=True))))),
             "H": Reference(np.asarray(float(sum(_mp(w) * x for w, x in zip(P, own, strict=True))))),
             "KL": Reference(numbers(kl)),
+            "zero": Reference(np.asarray(0.0)),
         }
 
 
@@ -101,7 +102,8 @@ def _risks_forward(example: Simplex) -> dict[str, Reference]:
     cross, own = _surprise(p, q), _surprise(p, p)
     kl = (cross - own).sum(-1)
     risk, entropy = (P * cross.sum(-1)).sum(-1), (P * own.sum(-1)).sum(-1)
-    return {name: Reference(jet.x, jet.ex) for name, jet in (("R", risk), ("H", entropy), ("KL", kl))}
+    found = {name: Reference(jet.x, jet.ex) for name, jet in (("R", risk), ("H", entropy), ("KL", kl))}
+    return {**found, "zero": Reference(np.asarray(0.0), kl.ex[0])}
 
 
 def _risks_torch(example: Simplex) -> dict[str, Reference]:
@@ -111,6 +113,7 @@ def _risks_torch(example: Simplex) -> dict[str, Reference]:
         "R": Reference(-(P * torch.xlogy(p, q).sum(-1)).sum().numpy()),
         "H": Reference((P * torch.special.entr(p).sum(-1)).sum().numpy()),
         "KL": Reference(kl.numpy()),
+        "zero": Reference(np.minimum(kl.numpy()[0], 0.0)),
     }
 
 
@@ -190,7 +193,12 @@ BLIND = (
 
 def _permutations(example: Pairs) -> dict[str, Reference]:
     p = numbers(exact.permutation_predictive(example))
-    return {"p": Reference(p, np.abs(p))}
+    unseen = np.array([float(y not in example.values) for y in range(len(example.permutation))])
+    return {
+        "p": Reference(p, np.abs(p)),
+        "unseen": Reference(unseen, unseen),
+        "number unseen": Reference(unseen.sum(), np.asarray(0.0)),
+    }
 
 
 def _permanents(example: Pairs) -> dict[str, Reference]:
@@ -231,6 +239,7 @@ def _paths(hmm: Hmm) -> dict[str, Reference]:
     return {
         "posterior": Reference(numbers(posterior)),
         "predictive": Reference(numbers(predictive)),
+        "next": Reference(numbers(predictive[-1])),
         "log-likelihood": Reference(np.asarray(log_likelihood)),
     }
 
@@ -254,6 +263,7 @@ def _filter_forward(hmm: Hmm) -> dict[str, Reference]:
     return {
         "posterior": Reference(np.array([a.x for a in posteriors]), np.array([a.ex for a in posteriors])),
         "predictive": Reference(np.array([a.x for a in ahead]), np.array([a.ex for a in ahead])),
+        "next": Reference(ahead[-1].x, ahead[-1].ex),
         "log-likelihood": Reference(log_likelihood.x, log_likelihood.ex),
     }
 
@@ -289,7 +299,10 @@ def _noisy_forward(chain: NoisyChain) -> dict[str, Reference]:
     distance = (Jet(chain.x)[:, None, :] - Jet(chain.means)[None]) * Jet(np.asarray(1 / chain.noise))
     posteriors, _ = chain_forward(pi, P, ((distance * distance).sum(-1) * -0.5).exp())
     ahead = [matmul(a[None, :], P)[0] for a in posteriors]
-    return {"p": Reference(np.array([a.x for a in ahead]), np.array([a.ex for a in ahead]))}
+    return {
+        "p": Reference(np.array([a.x for a in ahead]), np.array([a.ex for a in ahead])),
+        "last": Reference(ahead[-1].x, ahead[-1].ex),
+    }
 
 
 def _noisy_paths(chain: NoisyChain) -> dict[str, Reference]:
@@ -315,7 +328,7 @@ def _noisy_paths(chain: NoisyChain) -> dict[str, Reference]:
                 for then in range(states):
                     ahead[then] += chance * _mp(P[path[-1]][then])
             out.append([x / sum(ahead) for x in ahead])
-        return {"p": Reference(numbers(out))}
+        return {"p": Reference(numbers(out)), "last": Reference(numbers(out[-1]))}
 
 
 STICKY = (

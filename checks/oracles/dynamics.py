@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import mpmath
@@ -10,8 +11,9 @@ import torch
 
 from bayesgrad.testing.engine import Oracle, Reference
 from bayesgrad.testing.examples import Head, Mixture, Stepped, SteppedLayer
-from bayesgrad.testing.jets import Jet, constant, matmul, matmul_t
+from bayesgrad.testing.jets import Jet, constant, leaf, matmul, matmul_t
 from bayesgrad.testing.oracles import differences, forward, loops, reverse
+from checks.oracles.chances import numbers
 
 
 def value(jet: Jet) -> Reference:
@@ -115,6 +117,39 @@ def _feedback_exactly(example: Stepped) -> dict[str, Reference]:
 FEEDBACK = (Oracle(JETS, _feedback), Oracle(ALONG, _feedback_exactly))
 
 
+def uniform(head: Head) -> np.ndarray:
+    """Every query attends to every key alike."""
+    n, m = head.visible.shape
+    return np.full((n, m), 1 / m)
+
+
+def _uniform(example: Stepped) -> dict[str, Reference]:
+    """dv by jets of L = u.g with the uniform weights, and what it does to b and A."""
+    head = example.head
+    a = Jet(uniform(head), None, uniform(head))
+    loss = (matmul(a, leaf(head.v)) * head.u).sum(-2, -1)
+    shape = head.v.shape
+    dv = Jet(loss.dx.reshape(shape), None, loss.edx.reshape(shape)) * -example.eta
+    db = matmul_t(constant(head.u), dv)
+    return {"db": value(db), "dA": value(advantage_of(a, db))}
+
+
+def _uniform_exactly(example: Stepped) -> dict[str, Reference]:
+    """In exact fractions: every u is dyadic, every weight 1/m."""
+    u = [[Fraction(x) for x in row] for row in example.head.u]
+    m, eta = example.head.k.shape[0], Fraction(example.eta)
+    total = [sum(column, Fraction(0)) for column in zip(*u, strict=True)]
+    db = [[-eta * sum(x * y for x, y in zip(row, total, strict=True)) / m] * m for row in u]
+    dA = [[sum(row, Fraction(0)) / m - x for x in row] for row in db]
+    return {"db": Reference(numbers(db)), "dA": Reference(numbers(dA))}
+
+
+UNIFORM_FEEDBACK = (
+    Oracle("forward jets at uniform weights", _uniform),
+    Oracle("exact fractions at uniform weights", _uniform_exactly),
+)
+
+
 def _parts(example: SteppedLayer) -> tuple[np.ndarray, np.ndarray]:
     """The weights, held fixed, and dv = -eta dL/dv by reverse mode."""
     layer = example.layer
@@ -143,6 +178,11 @@ def _feedback_full_exactly(example: SteppedLayer) -> dict[str, Reference]:
     stages = differences.feedback_stages(example.layer, dv, example.dW, example.dc)
     found = differences.slopes(stages, "u", "b", "A")
     return _references(du=found["u"], db=found["b"], dA=found["A"])
+
+
+def upstream_slope(example: SteppedLayer) -> np.ndarray:
+    """du along the step, by double backward."""
+    return np.asarray(_feedback_full_twice(example)["du"].value)
 
 
 def _feedback_full_twice(example: SteppedLayer) -> dict[str, Reference]:
@@ -342,3 +382,40 @@ def bounds(*names: str) -> tuple[Oracle, ...]:
         Oracle(name, lambda example, of=of: {key: of(example)[key] for key in names})  # type: ignore[misc]
         for name, of in pairs
     )
+
+
+def _first_key(oracles: tuple[Oracle, ...]) -> tuple[Oracle, ...]:
+    """dL/ds of the first key alone."""
+
+    def restrict(oracle: Oracle) -> Oracle:
+        def of(example: Stepped) -> dict[str, Reference]:
+            ds = oracle.of(example)["ds"]
+            return {"ds of one key": Reference(ds.value[:, 0], None if ds.bound is None else ds.bound[:, 0])}
+
+        return Oracle(oracle.name, of)
+
+    return tuple(restrict(oracle) for oracle in oracles)
+
+
+FIRST_KEY = _first_key(bounds("ds"))
+
+
+def _each_query(x: np.ndarray, example: Stepped) -> np.ndarray:
+    return np.repeat(x[..., None], len(example.head.q), axis=-1)
+
+
+def _values_forward(example: Stepped) -> dict[str, Reference]:
+    gradient, bound = forward.gradients(example.head, "v")["v"]
+    # u_i - (1 - a_ij) u_i cancels where a_ij is small: the statement is known to a few roundings of u.
+    u = np.abs(example.head.u).T[None]
+    return {"dv for each query": Reference(_each_query(gradient, example), _each_query(bound, example) + 16 * u)}
+
+
+def _values_reverse(example: Stepped) -> dict[str, Reference]:
+    return {"dv for each query": Reference(_each_query(reverse.gradients(example.head, "v")["v"], example))}
+
+
+VALUES_SEEN_BY_EACH = (
+    Oracle("forward jets", _values_forward),
+    Oracle("PyTorch reverse mode", _values_reverse),
+)
