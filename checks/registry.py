@@ -60,7 +60,7 @@ def _claim(part: laws.Part, right: Term) -> Claim:
         letters = {name: x for name, x in tensors.items() if name != "sizes"}
         run = Evaluation(letters, dict(tensors.get("sizes", {})))
         for tensor in tensors_of(right):
-            # A lookup may share a letter with a tensor that stands in a definition only (the key k, and a key number k).
+            # A lookup may share a letter with a tensor that stands in a definition only: a key number k, the key k.
             if np.ndim(letters.get(tensor.name, ())) == len(tensor.sizes) and tensor.name in letters:
                 run.learn(tensor.name, tensor.sizes, np.shape(letters[tensor.name]))
         for index in part.order:
