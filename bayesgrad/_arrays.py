@@ -50,6 +50,11 @@ def device_of(x: Any) -> Any:
     return x.device if type(x).__module__.startswith("torch") else array_api_compat.device(x)
 
 
+def is_torch(xp: Namespace) -> bool:
+    """Whether a namespace is PyTorch's."""
+    return getattr(xp, "__name__", "") == "array_api_compat.torch"
+
+
 def concrete(x: Any) -> bool:
     """Whether values may be looked at: not under jit, compile or vmap, and not symbolic."""
     torch = sys.modules.get("torch")
@@ -98,6 +103,11 @@ def transpose(xp: Namespace, x: Any) -> Any:
     return xp.matrix_transpose(x) if symbolic(xp) else x.mT
 
 
+def beside(xp: Namespace, x: Any, column: Any) -> Any:
+    """Columns appended on the last axis. PyTorch's older vmap, behind batched gradients, knows ``cat`` alone."""
+    return sys.modules["torch"].cat((x, column), -1) if is_torch(xp) else xp.concat([x, column], axis=-1)
+
+
 def full_like(xp: Namespace, x: Any, shape: tuple[int, ...], value: float) -> Any:
     """An array of one value with the dtype and device of ``x``."""
     if symbolic(xp):
@@ -120,16 +130,23 @@ def visibility(xp: Namespace, mask: Any, bias: Any, queries: int, keys: int) -> 
     return own.broadcast_to(mask, (*tuple(mask.shape)[:-2], queries, keys))
 
 
+def any_along(mask: Any, axis: int) -> Any:
+    """Whether some entry along one axis is True."""
+    own = namespace_of(mask)
+    if is_torch(own) and mask.shape[axis]:
+        # PyTorch's any() of booleans is fifty times slower than the largest byte.
+        return mask.to(own.uint8).amax(axis).to(own.bool)
+    return own.any(mask, axis=axis)
+
+
 def seen_keys(mask: Any) -> Any:
     """(..., m, 1): whether some query sees the key."""
-    own = namespace_of(mask)
-    return own.expand_dims(own.any(mask, axis=-2), axis=-1)
+    return namespace_of(mask).expand_dims(any_along(mask, -2), axis=-1)
 
 
 def seeing_queries(mask: Any) -> Any:
     """(..., n, 1): whether the query sees some key; False marks an empty row."""
-    own = namespace_of(mask)
-    return own.expand_dims(own.any(mask, axis=-1), axis=-1)
+    return namespace_of(mask).expand_dims(any_along(mask, -1), axis=-1)
 
 
 def keep(xp: Namespace, condition: Any, x: Any) -> Any:
@@ -146,10 +163,9 @@ def hide(xp: Namespace, scores: Any, mask: Any) -> Any:
 
 def constant(xp: Namespace, x: Any) -> Any:
     """``x`` as a constant for PyTorch's and JAX's own differentiation: a shift that changes nothing has no gradient."""
-    name = getattr(xp, "__name__", "")
-    if name == "array_api_compat.torch":
+    if is_torch(xp):
         return x.detach()
-    return sys.modules["jax"].lax.stop_gradient(x) if name == "jax.numpy" else x
+    return sys.modules["jax"].lax.stop_gradient(x) if getattr(xp, "__name__", "") == "jax.numpy" else x
 
 
 def quiet(xp: Namespace) -> Any:
@@ -178,6 +194,11 @@ def exp_visible(xp: Namespace, scores: Any, mask: Any) -> tuple[Any, Any, Any]:
         terms = xp.exp(scores - top)
     total = xp.sum(terms, axis=-1, keepdims=True)
     return terms, xp.where(total == 0, xp.ones_like(total), total), top
+
+
+def outside_any_graph(x: Any) -> bool:
+    """Whether a PyTorch tensor takes part in no differentiation, tracing or vmap: its copies may be written to."""
+    return concrete(x) and not x.requires_grad and sys.modules["torch"].autograd.forward_ad._current_level < 0
 
 
 def unbroadcast(xp: Namespace, x: Any, shape: tuple[int, ...]) -> Any:

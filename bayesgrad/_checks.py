@@ -242,7 +242,7 @@ def distributions(xp: Namespace, name: str, x: Any, *, empty: bool = True) -> No
     wrong = xp.abs(total - 1) > slack
     if empty:
         wrong = xp.logical_and(wrong, total != 0)
-    if _arrays.holds(xp.any(wrong)) or _arrays.holds(xp.any(wide < 0)):
+    if _arrays.holds(xp.any(wrong)) or _arrays.holds(xp.min(wide) < 0):
         kind = "distributions, or zeros on empty rows" if empty else "distributions"
         raise ValueError(
             f"{name}: got rows that are negative somewhere or do not sum to 1, expected {kind} (last axis)"

@@ -76,17 +76,50 @@ def centre_of(xp: _arrays.Namespace, v: Array, mask: Array) -> Array:
     return xp.sum(v, axis=-2, keepdims=True) / xp.where(some, count, xp.ones_like(count))
 
 
-def forward(head: Head) -> Attention:
-    """The three equations above, in the accumulation dtype."""
+class Weighed(NamedTuple):
+    """Scores and weights, the values' centre c (..., 1, d_v), the values v - c, and sum_j a_ij D_ij (v_j - c)."""
+
+    scores: Array
+    weights: Array
+    centre: Array
+    centred: Array
+    relative: Array
+
+
+def _scores_and_weights(head: Head) -> tuple[Array, Array]:
     xp = head.xp
     # The scale meets q before the product, so that no intermediate is larger than the score itself.
     scores = xp.matmul(head.q * head.scale, _arrays.transpose(xp, head.k))
     if head.bias is not None:
         scores = scores + head.bias
     scores = _arrays.hide(xp, scores, head.mask)
-    weights = weights_of(xp, scores, head.mask)
+    return scores, weights_of(xp, scores, None if not _arrays.symbolic(xp) else head.mask)
+
+
+def weigh(head: Head) -> Weighed:
+    """The forward map as the gradients need it, in the accumulation dtype."""
+    xp = head.xp
+    scores, weights = _scores_and_weights(head)
+    centre = centre_of(xp, head.v, head.mask)
+    centred = head.v - centre
     used = weights if head.dropout is None else weights * head.dropout
-    return Attention(scores, weights, xp.matmul(used, head.v))
+    return Weighed(scores, weights, centre, centred, xp.matmul(used, centred))
+
+
+def context_of(head: Head, made: Weighed) -> Array:
+    """g from what :func:`weigh` made. With dropout a row of a D has another sum than 1."""
+    xp = head.xp
+    if head.dropout is not None:
+        return made.relative + xp.sum(made.weights * head.dropout, axis=-1, keepdims=True) * made.centre
+    g = made.relative + made.centre
+    return g if head.mask is None else _arrays.keep(xp, _arrays.seeing_queries(head.mask), g)
+
+
+def forward(head: Head) -> Attention:
+    """The three equations above, in the accumulation dtype."""
+    scores, weights = _scores_and_weights(head)
+    used = weights if head.dropout is None else weights * head.dropout
+    return Attention(scores, weights, head.xp.matmul(used, head.v))
 
 
 def attention(

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from bayesgrad import _arrays, _checks
 from bayesgrad._types import Array, Bools, Floats, Scale
-from bayesgrad.attention import Attention, checked, forward, upstream
+from bayesgrad.attention import Attention, checked, context_of, upstream, weigh
 from bayesgrad.cross_entropy import cross_entropy
 from bayesgrad.gradients import AttentionGradients, backward
 from bayesgrad.heads import merge_heads, repeat_groups, split_heads, sum_groups
@@ -164,8 +164,9 @@ def attention_block_gradients(
     v = repeat_groups(project(y, W_V, c_V, groups), heads)
     mask, bias, dropout = (_per_head(xp, each, axes) for each in (mask, bias, dropout))
     head = checked(q, k, v, None, mask, bias, _checks.scale(xp, scale, d_k), dropout)
-    made = forward(head)
-    g = merge_heads(made.context)
+    made = weigh(head)
+    context = context_of(head, made)
+    g = merge_heads(context)
     z = xp.matmul(g, W_O) if c_O is None else xp.matmul(g, W_O) + c_O
     if hasattr(targets, "dtype") and targets.dtype == dtype:
         targets = _arrays.widen(xp, targets)
@@ -207,9 +208,9 @@ def attention_block_gradients(
     if not intermediates:
         return found
     q, k, v, z, r, u = _arrays.narrow(xp, dtype, q, k, v, z, r, u)
-    made = Attention(*_arrays.narrow(xp, dtype, *made))
+    seen = Attention(*_arrays.narrow(xp, dtype, made.scores, made.weights, context))
     return found._replace(
-        attention=BlockAttention(q, k, v, made, z, r, u, AttentionGradients(*_arrays.narrow(xp, dtype, *got)))
+        attention=BlockAttention(q, k, v, seen, z, r, u, AttentionGradients(*_arrays.narrow(xp, dtype, *got)))
     )
 
 

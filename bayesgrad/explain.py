@@ -16,7 +16,7 @@ import numpy as np
 
 from bayesgrad import _arrays, _checks
 from bayesgrad._types import Array, Bools, Floats, Scale
-from bayesgrad.attention import Attention, checked, forward
+from bayesgrad.attention import Attention, checked, context_of, weigh
 from bayesgrad.gradients import AttentionGradients, _advantage, backward
 
 _SHOWN = 8
@@ -157,8 +157,9 @@ def explain(
     head = checked(q, k, v, u, mask, bias, scale, dropout)
     xp = head.xp
     eta = _checks.real(xp, "eta", eta)
-    made = forward(head)
-    got = backward(head, made, None if bias is None else tuple(bias.shape))
+    weighed = weigh(head)
+    made = Attention(weighed.scores, weighed.weights, context_of(head, weighed))
+    got = backward(head, weighed, None if bias is None else tuple(bias.shape))
     used = made.weights if head.dropout is None else made.weights * head.dropout
     value_step = got.values * -eta
     change = xp.matmul(head.u, _arrays.transpose(xp, value_step))

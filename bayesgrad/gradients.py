@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from bayesgrad import _arrays, _checks
 from bayesgrad._types import Array, Bools, Floats, Scale
-from bayesgrad.attention import Attention, Head, centre_of, checked, forward
+from bayesgrad.attention import Head, Weighed, checked, weigh
 
 
 class AttentionGradients(NamedTuple):
@@ -95,9 +95,13 @@ def advantage(
     return _arrays.narrow(xp, weights.dtype, _advantage(xp, a, b))
 
 
-def _score_gradient(xp: _arrays.Namespace, a: Array, b: Array) -> Array:
+def _routing(a: Array, advantage: Array) -> Array:
     # The sign of the routing law stands here and nowhere else.
-    return -a * _advantage(xp, a, b)
+    return -a * advantage
+
+
+def _score_gradient(xp: _arrays.Namespace, a: Array, b: Array) -> Array:
+    return _routing(a, _advantage(xp, a, b))
 
 
 def score_gradient(
@@ -192,17 +196,20 @@ def key_gradient(
     return _arrays.narrow(xp, q.dtype, xp.matmul(_arrays.transpose(xp, ds), factor * wide))
 
 
-def backward(head: Head, made: Attention, bias_shape: tuple[int, ...] | None) -> AttentionGradients:
+def backward(head: Head, made: Weighed, bias_shape: tuple[int, ...] | None) -> AttentionGradients:
     """All gradients of the head, in the accumulation dtype."""
     xp, a, u = head.xp, made.weights, head.u
-    centre = centre_of(xp, head.v, head.mask)
-    relative = xp.matmul(u, _arrays.transpose(xp, head.v - centre))
-    b = relative + xp.sum(u * centre, axis=-1, keepdims=True)
     if head.dropout is None:
-        # b without what all keys share: a common offset in v costs no accuracy (docs/numerics.md).
-        ds, used = _score_gradient(xp, a, relative), a
+        # -A = b - bbar as one product, from the values without what all keys share: [u, -u.g] [v, 1]^T. A common offset
+        # in v costs no accuracy that way (docs/numerics.md), and b is this plus what its row shares.
+        mean = xp.sum(u * made.relative, axis=-1, keepdims=True)
+        against = _arrays.beside(xp, -u, mean)
+        values = _arrays.beside(xp, made.centred, xp.ones_like(made.centred[..., :1]))
+        A = xp.matmul(against, _arrays.transpose(xp, values))
+        b = (mean + xp.sum(u * made.centre, axis=-1, keepdims=True)) - A
+        ds, used = _routing(a, A), a
     else:
-        b = b * head.dropout
+        b = xp.matmul(u, _arrays.transpose(xp, head.v)) * head.dropout
         ds, used = _score_gradient(xp, a, b), a * head.dropout
     along_k = xp.matmul(ds, head.k)
     return AttentionGradients(
@@ -250,5 +257,5 @@ def attention_gradients(
     """
     _checks.floats(u=u)
     head = checked(q, k, v, u, mask, bias, scale, dropout)
-    got = backward(head, forward(head), None if bias is None else tuple(bias.shape))
+    got = backward(head, weigh(head), None if bias is None else tuple(bias.shape))
     return AttentionGradients(*_arrays.narrow(head.xp, q.dtype, *got))

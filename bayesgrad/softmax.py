@@ -34,6 +34,13 @@ def weights_of(xp: _arrays.Namespace, scores: Array, mask: Array) -> Array:
     """Softmax without looking at the arguments: what the other modules call."""
     if scores.shape[-1] == 0:
         return xp.zeros_like(scores)
+    if _arrays.is_torch(xp) and _arrays.outside_any_graph(scores):
+        # The same in PyTorch's own kernel; it makes NaN of empty rows, which are told from NaN by their maximum.
+        scores = _arrays.hide(xp, scores, mask)
+        empty = scores.amax(-1, keepdim=True) == -math.inf
+        weights = scores.softmax(-1)
+        # On a CPU a look is cheaper than a pass over all weights; elsewhere a look would wait for the device.
+        return weights.masked_fill_(empty, 0.0) if weights.device.type != "cpu" or bool(empty.any()) else weights
     terms, total, _ = _arrays.exp_visible(xp, scores, mask)
     return terms / total
 

@@ -108,14 +108,14 @@ def sides(claim: Equation) -> Iterator[Term]:
         yield equation.rhs
 
 
-def cases_of(terms: Iterable[Term], bodies: Bodies) -> list[Case]:
-    """Small cases first; the last is the large one, 6 by 7."""
+def cases_of(terms: Sequence[Term], bodies: Bodies, *, shapes: int = len(SHAPES)) -> list[Case]:
+    """Small cases first; the last ones are large, 6 by 7. ``shapes`` takes the first few only."""
     found = sizes_of(terms, bodies)
     names = sorted((size.name for size in found), key=lambda name: (_LATE.get(name, 0), name))
     leading = [name for name in ("n", "m") if name in names]
     rest = [name for name in names if name not in leading]
     out = []
-    for (first, others), patterns in zip(SHAPES, PATTERNS, strict=True):
+    for (first, others), patterns in list(zip(SHAPES, PATTERNS, strict=True))[:shapes]:
         lengths = dict(zip(("n", "m"), first, strict=True))
         free = iter([*([] if "n" in leading else first[:1]), *([] if "m" in leading else first[1:]), *others])
         lengths |= {name: next(free) for name in rest}

@@ -86,6 +86,11 @@ class Functions:
         self._log_of: dict[str, Poly] = {}
         self._logged: dict[int, Poly] = {}
 
+    @classmethod
+    def probe(cls) -> Functions:
+        """A ring for questions that need no values."""
+        return cls(Room())
+
     # --- generators ---------------------------------------------------------------------------------------------------
 
     def _new(self, name: str, draw: Callable[[random.Random, list[flint.fmpq]], flint.fmpq]) -> tuple[int, Poly]:

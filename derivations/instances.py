@@ -111,15 +111,33 @@ class Instance:
     def body(self, tensor: Tensor) -> Callable[..., Any] | None:
         return self.bodies.get(tensor, tensor.body)
 
+    def put(self, tensor: Tensor, values: Any) -> None:
+        """Give the entries of a tensor these values; whatever was computed from others is forgotten."""
+        self._entries = {
+            (tensor, at, ()): Jet(self.ring, {(): values[at]}) for at in product(*map(range, values.shape))
+        }
+
+    def whole(self, tensor: Tensor) -> Term:
+        """An entry at indices of its own."""
+        return tensor(*(Index("r", size) for size in tensor.sizes))
+
+    def definition(self, tensor: Tensor) -> Term:
+        """What an entry is defined by, at indices of its own."""
+        self._open(tensor)
+        return self._opened[tensor][1]
+
     def opened(self, tensor: Tensor, at: tuple[int, ...]) -> tuple[Term, Env]:
         """The definition of an entry, with its indices at their positions."""
+        self._open(tensor)
+        slots, term = self._opened[tensor]
+        return term, dict(zip(slots, at, strict=True))
+
+    def _open(self, tensor: Tensor) -> None:
         if tensor not in self._opened:
             body = self.body(tensor)
             assert body is not None
             slots = tuple(Index("r", size) for size in tensor.sizes)
             self._opened[tensor] = slots, lift(body(*slots))
-        slots, term = self._opened[tensor]
-        return term, dict(zip(slots, at, strict=True))
 
     def depends(self, tensor: Tensor) -> frozenset[Tensor]:
         """Every tensor that an entry depends on, itself included."""

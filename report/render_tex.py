@@ -93,16 +93,18 @@ class TexRenderer:
         return self.section(block, level)
 
     def figure(self, block: doc.Figure) -> str:
+        """A drawing with its words below, where it belongs: nothing floats, so that tables can break around it."""
         formats = self.figures.get(block.name, {})
         if "tikz" in formats:
-            caption = rf"{{\footnotesize {self.line(block.caption)}\par}}"
-            return f"\\begin{{center}}\n{formats['tikz'].decode()}\\par\n{caption}\n\\end{{center}}"
-        name = f"figures/{block.name}.pdf"
-        missing = f"(figure: {escape_tex(block.alternative)})"
+            drawn = formats["tikz"].decode()
+        else:
+            name = f"figures/{block.name}.pdf"
+            missing = f"(figure: {escape_tex(block.alternative)})"
+            drawn = rf"\IfFileExists{{{name}}}{{\includegraphics[width=0.92\linewidth]{{{name}}}}}{{{missing}}}"
+        caption = rf"{{\footnotesize {self.line(block.caption)}\par}}"
         return (
-            "\\begin{figure}[htbp]\n\\centering\n"
-            rf"\IfFileExists{{{name}}}{{\includegraphics[width=0.92\linewidth]{{{name}}}}}{{{missing}}}"
-            f"\n\\caption{{{self.line(block.caption)}}}\n\\end{{figure}}"
+            "\\begin{center}\\begin{minipage}{0.94\\linewidth}\\centering\n"
+            f"{drawn}\\par\\smallskip\n{caption}\n\\end{{minipage}}\\end{{center}}"
         )
 
     def section(self, block: doc.Section, level: int) -> str:

@@ -633,7 +633,7 @@ def by_induction(state=None, claim_of=None, first=None, later=None, start=None, 
     here = here or Equation(of(now), lift(0), says="the claim at time t", sample={now: lambda: lift(0)})
     base = Equation(of(one), lift(0), given=(start,))
     step = Equation(of(next_), lift(0), given=(here, move))
-    zero = lambda hole: hole()  # noqa: E731
+    zero = lambda hole: hole()
     assert_proved_or_raise(base, Chain(base.lhs).rewrite(lift(0), "", start, zero))
     chain = Chain(step.lhs)
     if claim_of is None and next_ is not now:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from bayesgrad.theorems import THEOREMS
 from derivations import laws
 

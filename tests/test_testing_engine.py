@@ -168,7 +168,7 @@ def test_a_bound_from_above_is_wrong_only_where_it_is_exceeded() -> None:
     def claim(law: Any) -> dict[str, Claim]:
         return {"bound": Claim("scores", law, at_most=True)}
 
-    largest = lambda t: 0 * t["a"] + np.abs(t["b"]).max() * 2 + 1e-3  # noqa: E731
+    largest = lambda t: 0 * t["a"] + np.abs(t["b"]).max() * 2 + 1e-3
     assert run(about(right), examples=30, statement=claim(largest)).failure == ""
     assert "the statement differs" in run(about(right), examples=30, statement=claim(lambda t: 0 * t["a"])).failure
     assert run(about(right), examples=30, wrong=claim(lambda t: 0 * t["a"])).failure == ""

@@ -145,7 +145,7 @@ def test_what_nobody_sees_never_matters_in_forward_mode_either(bad):
     q, k, v = (x.detach() for x in draw())
     mask = variants()["empty row"]["mask"]
     tangents = tuple(torch.ones_like(x) for x in (q, k, v))
-    f = lambda *t: bt.attention(*t, mask=mask)  # noqa: E731
+    f = lambda *t: bt.attention(*t, mask=mask)
     wanted = torch.func.jvp(f, (q, k, v), tangents)
     q[1], k[2], v[2] = bad, bad, bad
     tangents[0][1], tangents[1][2], tangents[2][2] = bad, bad, bad

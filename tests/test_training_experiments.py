@@ -169,3 +169,73 @@ def test_the_fragment_names_every_claim_once(tmp_path):
     assert fragment["route"] == "observed"
     assert fragment["sources"]
     json.dumps(fragment, allow_nan=False)
+
+
+@pytest.fixture
+def toy_experiment(tmp_path, monkeypatch):
+    """X1 at toy size, with its record and runs in a temporary checkout."""
+    from dataclasses import replace
+
+    from bayesgrad.training import cli
+    from bayesgrad.training.config import SGD, Config, OneHead, StickyMarkov
+
+    config = Config(
+        task=StickyMarkov(length=30, symbols=3, d_x=4, held_out=1),
+        model=OneHead(d_k=2, d_v=3),
+        update=SGD(rate=0.3),
+        steps=4,
+        dtype="float64",
+        gradients="closed",
+        evaluate_every=2,
+        laws=29,
+    )
+    toy = replace(
+        EXPERIMENTS["laws-in-training"],
+        plan=lambda size, done: [Job("laws-in-training", "SGD", config, seed) for seed in range(3)],
+    )
+    monkeypatch.setattr(cli, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(cli, "record_key", lambda each, jobs: "key")
+    monkeypatch.setitem(cli.EXPERIMENTS, "laws-in-training", toy)
+    return ["run", "laws-in-training", "--runs", str(tmp_path / "runs"), "--workers", "1"]
+
+
+def test_a_record_is_made_once_and_then_fresh(toy_experiment, tmp_path, capsys):
+    from bayesgrad.training import cli
+
+    assert cli.main(toy_experiment) == 0
+    path = tmp_path / "report" / "build" / "records" / "laws-in-training" / "quick.json"
+    record = records.load(path)
+    assert record["state"] == "finished"
+    assert {row["verdict"] for row in record["results"].values()} == {"confirmed"}
+    assert {row["id"]: row["verdict"] for row in record["claims"]}["routing-law"] == "supported"
+    capsys.readouterr()
+    before = path.read_bytes()
+    assert cli.main(toy_experiment) == 0
+    assert "fresh" in capsys.readouterr().out
+    assert path.read_bytes() == before
+    path.write_text("{")  # a damaged record is made again from the runs
+    assert cli.main(toy_experiment) == 0
+    assert not list(records.differences(records.load(path), record))
+
+
+def test_an_interrupt_leaves_a_partial_record_that_judges_nothing(toy_experiment, tmp_path, monkeypatch, capsys):
+    from bayesgrad.training import cli, sweep
+    from bayesgrad.training.runs import execute
+
+    def stopped_after_one(jobs, root, fingerprint, **_):
+        execute(jobs[0].config.as_json(), jobs[0].seed, str(jobs[0].folder(root)), fingerprint, label=jobs[0].arm)
+        raise sweep.Stopped
+
+    whole = sweep.run_jobs
+    monkeypatch.setattr(sweep, "run_jobs", stopped_after_one)
+    assert cli.main(toy_experiment) == 130
+    assert "python -m bayesgrad.training run laws-in-training --size quick" in capsys.readouterr().err
+    path = tmp_path / "report" / "build" / "records" / "laws-in-training" / "quick.json"
+    record = records.load(path)
+    assert record["state"] == "partial"
+    assert record["runs"] == {"done": 1, "planned": 3}
+    assert {row["verdict"] for row in record["claims"]} == {"not tested"}
+    assert not [row for row in observed.fragment(tmp_path)["claims"] if row["verdict"] != "not tested"]
+    monkeypatch.setattr(sweep, "run_jobs", whole)
+    assert cli.main(toy_experiment) == 0
+    assert records.load(path)["state"] == "finished"

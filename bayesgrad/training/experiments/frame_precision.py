@@ -26,7 +26,7 @@ PARTS = ("attention", "values", "read_out")
 
 def plan(size: Size, done: Done) -> list[Job]:
     quick = size == "quick"
-    steps = 500 if quick else 3000
+    steps = 500 if quick else 2000
     routed = Config(
         task=Bijection(values=5, keys=5, batch=64, held_out=512) if quick else Bijection(values=8, keys=8),
         model=Transformer(layers=2, width=32, heads=2) if quick else Transformer(layers=2, width=64, heads=4),
@@ -34,7 +34,7 @@ def plan(size: Size, done: Done) -> list[Job]:
         steps=steps,
         evaluate_every=steps // 5,
         checkpoint_every=steps // 5,
-        snapshots=26 if quick else 61,
+        snapshots=26 if quick else 51,
     )
     published = Config(
         task=StickyMarkov(length=400 if quick else 2000, held_out=2),
