@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -64,11 +63,13 @@ class Rationals(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 def raw(x: Any) -> Any:
-    """The NumPy array inside; booleans become the whole numbers 0 and 1."""
+    """The NumPy array inside, of sequences too; booleans become the whole numbers 0 and 1."""
     if isinstance(x, Rationals):
         return x.values
     if isinstance(x, np.ndarray) and x.dtype == bool:
         return x.astype(int).astype(object)
+    if isinstance(x, list | tuple) and any(isinstance(part, Rationals) for part in x):
+        return [raw(part) for part in x]
     return x
 
 
@@ -95,26 +96,32 @@ def _full(value: int) -> Callable[..., Rationals]:
     return lambda shape, **_: Rationals(np.full(shape, Fraction(value), dtype=object))
 
 
-NAMESPACE = SimpleNamespace(
-    __name__="rationals",
-    __bayesgrad_symbolic__=True,
-    sum=_wrapped(np.sum),
-    max=_wrapped(np.max),
-    min=_wrapped(np.min),
-    matmul=_wrapped(np.matmul),
-    matrix_transpose=_wrapped(lambda x: np.swapaxes(x, -1, -2)),
-    permute_dims=_wrapped(np.transpose),
-    reshape=_wrapped(np.reshape),
-    expand_dims=_wrapped(np.expand_dims),
-    broadcast_to=_wrapped(np.broadcast_to),
-    where=_where,
-    zeros=_full(0),
-    ones=_full(1),
-    zeros_like=lambda x, **_: _full(0)(x.shape),
-    ones_like=lambda x, **_: _full(1)(x.shape),
-    exp=_each(exponential),
-    log=_each(lambda _: NoNumber()),
-)
+class Namespace:
+    """The array-API functions of NumPy on the arrays inside, but for those that would leave the rationals."""
+
+    __name__ = "rationals"
+    __bayesgrad_symbolic__ = True
+    where = staticmethod(_where)
+    zeros = staticmethod(_full(0))
+    ones = staticmethod(_full(1))
+    exp = staticmethod(_each(exponential))
+    log = staticmethod(_each(lambda _: NoNumber()))
+
+    @staticmethod
+    def zeros_like(x: Rationals, **_: Any) -> Rationals:
+        return _full(0)(x.shape)
+
+    @staticmethod
+    def ones_like(x: Rationals, **_: Any) -> Rationals:
+        return _full(1)(x.shape)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return _wrapped(getattr(np, name))
+
+
+NAMESPACE = Namespace()
 
 
 def rationals(values: Iterable[Any]) -> Rationals:
