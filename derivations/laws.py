@@ -21,15 +21,21 @@ from derivations.tex import statement
 FAMILIES = (
     "lemmas",
     "bayes",
+    "sequences",
+    "bijection",
     "softmax",
     "cross_entropy",
-    "attention",
+    "head_laws",
     "projections",
+    "grouped_heads",
+    "saturation",
     "dynamics",
     "feedback",
-    "geometry",
+    "feedback_full",
+    "weight_space",
+    "natural_routing",
+    "frame_precision",
     "em",
-    "sequences",
 )
 
 

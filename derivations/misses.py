@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from derivations import bayes, cross_entropy, projections
+from derivations import bayes, cross_entropy, grouped_heads, projections
 from derivations.laws import law
 from derivations.notation import (
     HEAD,
@@ -289,7 +289,7 @@ def _inputs() -> Iterator[Row]:
 @misses("attention.multi-head")
 def _heads() -> Iterator[Row]:
     parts = {p.name: p for p in law("attention.multi-head").parts}
-    it = projections.HEADS
+    it = grouped_heads.HEADS
     gamma, jj, cc = parts["values"].order
     sent = lambda h: total(lambda i: it.a(h, i, jj) * it.u(h, i, cc), over=n)
     mine = lambda h: delta(it.group(h), gamma)

@@ -1,4 +1,4 @@
-"""Family A over time: the chain rule, filters, noisy chains, and permutations that are revealed pair by pair.
+"""Family A over time: the chain rule, filters and noisy chains.
 
     sum_t -log p(y_t|y_<t) = -log p(y_1..y_T)        alpha_{t+1}(s') = E(s', o_{t+1}) sum_s alpha_t(s) T(s, s')
 
@@ -8,14 +8,12 @@ those with a 1 to the first time.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
 from fractions import Fraction
 
 from derivations.laws import Part, instance_of, proves
 from derivations.lemmas import Divergence
 from derivations.proof import AtMost, Chain, Equation, Induction, Witness
-from derivations.terms import At, Count, Index, Lookup, Size, Tensor, Term, delta, inv, lift, log, rename, total
+from derivations.terms import Index, Lookup, Size, Tensor, Term, delta, inv, lift, log, rename, total
 
 # -- the chain rule ------------------------------------------------------------------------------------------------
 
@@ -385,147 +383,4 @@ def _entropy_bound() -> list[Part]:
             grouped,
             "With h(s) the entropy of row s of P this is H(Y_t|Y_{t-1}): it bounds the expected loss only.",
         ),
-    ]
-
-
-# -- a permutation, revealed pair by pair --------------------------------------------------------------------------
-
-
-@proves("bayes.bijection")
-def bijection() -> list[Part]:
-    """N(y) counts the permutations that agree with the pairs and send the new key to y."""
-    Values, Pairs = Size("V"), Size("m")
-    y = Index("y", Values)
-    shown = Lookup("value", (Pairs,), Values)
-    N, kappa = Tensor("N", (Values,)), Tensor("kappa", tex=r"\kappa")
-    seen = lambda y: total(lambda k: delta(shown(k), y), over=Pairs)
-    fresh = lambda y: 1 - seen(y)
-    symmetric = Equation(
-        N(y),
-        kappa() * fresh(y),
-        (y,),
-        says=(
-            "N is one number kappa for all unseen values (by symmetry, below), and no permutation sends a new key to a "
-            "seen value"
-        ),
-        sample={N: lambda y: kappa() * fresh(y)},
-    )
-    free = total(lambda y: fresh(y), over=Values)
-    some = Equation(
-        (kappa() * free) * inv(kappa() * free),
-        lift(1),
-        says="some permutation agrees with the pairs, and some value is unseen",
-    )
-    count = Equation(free, Count(Values) - Count(Pairs))
-    counted = Chain(free).algebra(count.rhs, "each pair takes one value out; all are counted once")
-    count = instance_of("bayes.bijection", count, counted)
-    claim = Equation(
-        N(y) * inv(total(lambda z: N(z), over=Values)) * (Count(Values) - Count(Pairs)),
-        fresh(y),
-        given=(symmetric, some),
-    )
-    proof = (
-        Chain(claim.lhs)
-        .rewrite(kappa() * fresh(y) * inv(kappa() * free) * (Count(Values) - Count(Pairs)), "symmetry", symmetric)
-        .rewrite(
-            kappa() * fresh(y) * inv(kappa() * free) * free,
-            "what is unseen",
-            count,
-            lambda hole: kappa() * fresh(y) * inv(kappa() * free) * hole(),
-        )
-        .rewrite(claim.rhs, "which is not zero", some, lambda hole: fresh(y) * hole())
-    )
-    return [
-        Part("new-key", claim, proof, "A new key is uniform over the V - m unseen values; a seen key is certain."),
-        _exchange(Values),
-        Part("count", count, counted, "m distinct pairs leave V - m values."),
-        _entropy(free, fresh, Values),
-        *_nonignorable(),
-    ]
-
-
-def _exchange(Values: Size) -> Part:
-    """N(y) = N(z) for unseen y, z: exchanging the two values permutes the permutations that agree with the pairs."""
-    Perms = Size("P")
-    agrees, at = Tensor("agrees", (Perms,), "indicator"), Lookup("at", (Perms,), Values)
-    swap = Lookup("swap", (Perms,), Perms)
-    p, y, z = Index("p", Perms), Index("y", Values), Index("z", Values)
-
-    def count(value: Index, moved: bool = False) -> Term:
-        there = (lambda p: swap(p)) if moved else (lambda p: p)
-        return total(lambda p: agrees(there(p)) * delta(at(there(p)), value), over=Perms)
-
-    reindexed = Equation(
-        count(y, moved=True),
-        count(y),
-        says="the exchange is a bijection of the permutations: a sum may run over the exchanged ones",
-    )
-    kept = Equation(
-        agrees(swap(p)),
-        agrees(p),
-        (p,),
-        says="an exchange of unseen values keeps every revealed pair (y, z are unseen)",
-    )
-    turned = Equation(
-        agrees(p) * delta(at(swap(p)), y),
-        agrees(p) * delta(at(p), z),
-        (p,),
-        says="after the exchange the new key has value y exactly where it had z",
-    )
-    claim = Equation(count(y), count(z), given=(reindexed, kept, turned))
-    proof = (
-        Chain(count(y))
-        .rewrite(count(y, moved=True), "run over the exchanged permutations", reindexed, lambda hole: hole())
-        .rewrite(
-            total(lambda p: agrees(p) * delta(at(swap(p)), y), over=Perms),
-            "they agree with the pairs as before",
-            kept,
-            lambda hole: total(lambda p: hole(p) * delta(at(swap(p)), y), over=Perms),
-        )
-        .rewrite(count(z), "and y and z have changed places", turned, lambda hole: total(lambda p: hole(p), over=Perms))
-    )
-    return Part("symmetry", claim, proof, "All unseen values are equally likely.")
-
-
-def _entropy(free: Term, fresh: Callable[[Index], Term], Values: Size) -> Part:
-    """A new key costs log(V - m) nats, the entropy of the uniform law on what is unseen."""
-    K = Tensor("K", kind="positive")
-    left = Equation(free, K(), says="K = V - m values are unseen, at least one", sample={K: lambda: free})
-    claim = Equation(-total(lambda y: fresh(y) * inv(K()) * log(inv(K())), over=Values), log(K()), given=(left,))
-    proof = (
-        Chain(claim.lhs)
-        .algebra(free * inv(K()) * log(K()), "every unseen value adds the same; seen ones add 0")
-        .rewrite(K() * inv(K()) * log(K()), "and there are K of them", left, lambda hole: hole() * inv(K()) * log(K()))
-        .algebra(claim.rhs, "which cancels")
-    )
-    return Part("entropy", claim, proof, "log2(V - m) bits; 0 for a seen key.")
-
-
-def _nonignorable() -> list[Part]:
-    """Keys chosen with knowledge of the permutation break it: key := inverse of value 0 always shows value 0."""
-    Perms, Keys, Values = Size("P"), Size("V"), Size("V'")
-    table = tuple(itertools.permutations(range(3)))
-    at = Lookup("at", (Perms, Keys), Values)
-    asked, fixed, zero = Lookup("asked", (Perms,), Keys), Lookup("k", (), Keys)(), Lookup("0", (), Values)()
-    sizes = {Perms: len(table), Keys: 3, Values: 3}
-    values = {
-        at: table,
-        asked: tuple(p.index(0) for p in table),
-        fixed.lookup: 0,
-        zero.lookup: 0,
-    }
-
-    def share(key: Callable[[Index], At]) -> Term:
-        return total(lambda p: delta(at(p, key(p)), zero), over=Perms) * inv(Count(Perms))
-
-    chosen = Witness(share(lambda p: asked(p)), lift(1), sizes=sizes, values=values)
-    ignorant = Witness(share(lambda p: fixed), lift(Fraction(1, 3)), sizes=sizes, values=values)
-    return [
-        Part(
-            "non-ignorable",
-            chosen,
-            Chain(chosen.lhs),
-            "V = 3: a key that was chosen as the inverse of value 0 shows it.",
-        ),
-        Part("ignorable", ignorant, Chain(ignorant.lhs), "A key chosen without looking shows it once in three."),
     ]

@@ -1,0 +1,132 @@
+"""Family C, weight space: training W_V moves the values of all keys whose inputs overlap.
+
+dv_j = -eta sum_l (x_j . x_l) dL/dv_l        the law per token for every gradient iff X X^T = I, so only if m <= d_x
+"""
+
+from __future__ import annotations
+
+from derivations.dynamics import H, c, eta, j, k, m, n, pull
+from derivations.laws import Part, equation, instance_of, proves, whole
+from derivations.notation import d_x
+from derivations.proof import AtMost, Chain, Equation
+from derivations.terms import Count, Diff, Index, Lookup, Tensor, Term, delta, total
+
+f, r = Index("f", d_x), Index("r", m)
+
+
+def gram(one: Index, other: Index) -> Term:
+    """x_j . x_l of the inputs of keys and values."""
+    return total(lambda f: H.memory(one, f) * H.memory(other, f), over=d_x)
+
+
+@proves("dynamics.weight-space")
+def weight_space() -> list[Part]:
+    matrix = equation("attention.projection-laws", "W_V")
+    bias = equation("attention.projection-laws", "value-bias")
+    move = total(lambda f: H.memory(j, f) * -(eta() * Diff(H.L(), H.W_V(f, c))), over=d_x)
+    claim = Equation(move, -(eta() * total(lambda l: gram(j, l) * pull(l, c), over=m)))
+    proof = (
+        Chain(move)
+        .rewrite(
+            total(lambda f: H.memory(j, f) * -(eta() * total(lambda l: H.memory(l, f) * pull(l, c), over=m)), over=d_x),
+            "the law of W_V",
+            matrix,
+        )
+        .algebra(claim.rhs, "inputs meet in their inner products")
+    )
+    claim = instance_of("dynamics.weight-space", claim, proof)
+    both = Equation(
+        move - eta() * Diff(H.L(), H.b_V(c)), -(eta() * total(lambda l: (gram(j, l) + 1) * pull(l, c), over=m))
+    )
+    both_proof = (
+        Chain(both.lhs)
+        .rewrite(
+            claim.rhs - eta() * Diff(H.L(), H.b_V(c)),
+            "the step of the matrix",
+            claim,
+            lambda hole: whole(claim)(hole) - eta() * Diff(H.L(), H.b_V(c)),
+        )
+        .rewrite(
+            claim.rhs - eta() * total(lambda i: total(lambda j: H.a(i, j), over=m) * H.u(i, c), over=n),
+            "the law of the bias",
+            bias,
+        )
+        .algebra(both.rhs, "a bias is an input of one that all share")
+    )
+    return [
+        Part("matrix", claim, proof, "v_j moves by the pulls of all keys whose inputs overlap with its own."),
+        Part("with-bias", both, both_proof, "A value bias adds 1 to each inner product."),
+        *_orthonormal(claim),
+        _rank(),
+    ]
+
+
+ORTHONORMAL = Equation(
+    gram(j, k),
+    delta(j, k),
+    (j, k),
+    says="the inputs are orthonormal, X X^T = I",
+    sample={H.memory: lambda j, f: delta(Lookup("place", (m,), d_x)(j), f)},
+)
+
+
+def _orthonormal(law: Equation) -> list[Part]:
+    per_token = Equation(law.lhs, -(eta() * pull(j, c)), given=(ORTHONORMAL,))
+    if_part = (
+        Chain(law.lhs)
+        .rewrite(law.rhs, "the step of the matrix", law, whole(law))
+        .rewrite(
+            per_token.rhs,
+            "inner products are deltas",
+            ORTHONORMAL,
+            lambda hole: -(eta() * total(lambda l: hole(j, l) * pull(l, c), over=m)),
+        )
+    )
+    K = Tensor("K", (m, m))
+    unit = Equation(
+        total(lambda l: K(j, l) * delta(l, k), over=m),
+        delta(j, k),
+        (j, k),
+        says="sum_l K_jl G_l = G_j holds for every gradient G, so for each unit gradient",
+        sample={K: lambda j, k: delta(j, k)},
+    )
+    forced = Equation(K(j, k), delta(j, k), given=(unit,))
+    only_if = (
+        Chain(K(j, k))
+        .algebra(total(lambda l: K(j, l) * delta(l, k), over=m), "put in the unit gradient of key k")
+        .rewrite(delta(j, k), "the law for it", unit, lambda hole: hole(j, k))
+    )
+    return [
+        Part("per-token", per_token, if_part, "Orthonormal inputs: the law per token."),
+        Part("only-if", forced, only_if, "The per-token law for every gradient forces X X^T = I."),
+    ]
+
+
+def _rank() -> Part:
+    """d_x - m = sum_fg (delta_fg - P_fg)^2 with P = X^T X, since tr P = tr P^2 = m."""
+    claim = AtMost(Count(m), Count(d_x), given=(ORTHONORMAL,))
+    P = Tensor("P", (d_x, d_x), body=lambda f, g: total(lambda j: H.memory(j, f) * H.memory(j, g), over=m))
+    square = total(lambda f, g: P(f, g) ** 2, over=(d_x, d_x))
+    trace = total(lambda f: P(f, f), over=d_x)
+    proof = (
+        Chain(Count(d_x) - Count(m))
+        .algebra(
+            Count(d_x)
+            - 2 * total(lambda j: delta(j, j), over=m)
+            + total(lambda j, k: delta(j, k) * delta(j, k), over=(m, m)),
+            "m is a trace of deltas, and so is its square",
+        )
+        .rewrite(
+            Count(d_x) - 2 * total(lambda j: gram(j, j), over=m) + total(lambda j, k: gram(j, k) ** 2, over=(m, m)),
+            "orthonormal inputs",
+            ORTHONORMAL,
+            lambda hole: (
+                Count(d_x)
+                - 2 * total(lambda j: hole(j, j), over=m)
+                + total(lambda j, k: hole(j, k) * hole(j, k), over=(m, m))
+            ),
+        )
+        .definition(Count(d_x) - 2 * trace + square, "both are traces of P = X^T X as well", P)
+        .algebra(total(lambda f, g: (delta(f, g) - P(f, g)) ** 2, over=(d_x, d_x)), "a sum of squares")
+    )
+    return Part("rank", claim, proof, "So orthonormal inputs need m <= d_x.")
