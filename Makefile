@@ -23,7 +23,7 @@ report: $(READY) ## prove, check, run the quick experiments, render report/build
 	-@$(PY) -m derivations --evidence
 	-@$(PY) -m checks
 	-@$(PY) -m bayesgrad.training run --size quick
-	@$(PY) -m report
+	@$(PY) -m report --pdf
 
 test: $(READY)   ## proof validation (checks/) and the tests of our own machinery (tests/)
 	@$(PY) -m pytest checks/ tests/

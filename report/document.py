@@ -192,7 +192,8 @@ def prose(source: str, /, **values: Inline | str) -> Line:
 
     A value is data: a string is printed as it is, whatever it contains.
     """
-    source = " ".join(source.split())
+    before, after = " " * source.startswith(" "), " " * source.endswith(" ")
+    source = before + " ".join(source.split()) + after if source.strip() else source
     parts: list[Inline] = []
     at = 0
     for match in _MARKUP.finditer(source):

@@ -21,7 +21,8 @@ _TEX = {
     "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}",
     "|": r"\textbar{}", '"': r"\textquotedbl{}", "`": r"\textasciigrave{}", "-": "{-}", "\u00a0": "~",
     "–": "--", "—": "---", "…": r"\ldots{}", "“": "``", "”": "''", "‘": "`", "’": "'", "·": r"\textperiodcentered{}",
-    "²": r"\textsuperscript{2}", "ᵀ": r"\textsuperscript{T}", "§": r"\S{}", "é": r"\'e", "è": r"\`e", "ß": r"\ss{}",
+    "−": r"\ensuremath{-}", "²": r"\textsuperscript{2}", "½": r"\textonehalf{}", "¼": r"\textonequarter{}",
+    "ᵀ": r"\textsuperscript{T}", "§": r"\S{}", "é": r"\'e", "è": r"\`e", "ß": r"\ss{}", "∇": r"\ensuremath{\nabla}",
     "ä": r"\"a", "ö": r"\"o", "ü": r"\"u", "✓": r"\ensuremath{\checkmark}", "\u202f": r"\,",
     **{char: rf"\textsuperscript{{{plain}}}" for char, plain in zip("⁰¹³⁴⁵⁶⁷⁸⁹⁻", "013456789-", strict=True)},
 }  # fmt: skip

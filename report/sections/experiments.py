@@ -25,6 +25,7 @@ from report.document import (
     text,
 )  # fmt: skip
 from report.filters import number
+from report.sections.results import rich
 from report.sections.summary import interval
 
 MEASURES = {  # a record's name of a measure -> ours
@@ -63,6 +64,7 @@ def experiment(name: str, record: Mapping[str, Any]) -> Section:
             kind="links",
         )
     )
+    blocks.append(Para(rich(_circumstances(record)), kind="links"))
     told: list[doc.Block] = list(blocks)
     for claim in record["claims"]:
         told.append(judged(claim))
@@ -78,6 +80,16 @@ def experiment(name: str, record: Mapping[str, Any]) -> Section:
     if record.get("residuals", {}).get("t"):
         told.append(_residual_figure(record))
     return Section(key(record), title, tuple(told))
+
+
+def _circumstances(record: Mapping[str, Any]) -> str:
+    """Versions and machine of the runs, as their record has them."""
+    machine = record.get("machine") or {}
+    versions = ", ".join(f"{name} {version}" for name, version in (record.get("versions") or {}).items())
+    parts = [versions, ", ".join(f"{name} {number(value)}" for name, value in machine.items())]
+    parts += [f"threads {number(record['threads'])}"] if "threads" in record else []
+    parts += [f"{number(record['seconds'])} s in all"] if "seconds" in record else []
+    return "; ".join(part for part in parts if part)
 
 
 def judged(claim: Mapping[str, Any]) -> doc.Block:
