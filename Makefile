@@ -5,7 +5,7 @@ PY     := $(VENV)/bin/python
 READY  := $(VENV)/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help report test checks full formal bench docs lint readme readme-check clean
+.PHONY: help report test checks full formal bench browser docs lint readme readme-check clean
 
 help:            ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## *' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -45,6 +45,10 @@ full: $(READY)   ## run the experiments at full size (hours) and write report/re
 docs: $(READY)   ## write docs/catalogue.md and the API reference
 	@$(PY) -m derivations --statements
 	@$(PY) -m derivations.catalogue
+
+browser: $(READY) ## fetch what tests/browser/ drives a system Chromium with (playwright, axe-core; needs npm)
+	@$(PY) -m pip install --quiet --constraint constraints.txt --group browser
+	@npm ci --prefix tests/browser --no-audit --no-fund --silent
 
 readme-check: $(READY)
 	@$(PY) -m report --readme --check
