@@ -49,6 +49,7 @@ Number = Any  # flint.fmpq or flint.arb
 Env = Mapping[Index, int]
 Bodies = Mapping[Tensor, Callable[..., Any] | None]  # None: drawn, although it has a definition
 ZERO, ONE = flint.fmpq(0), flint.fmpq(1)
+LARGEST = 1 << 12  # powers; an exp of an exp has none that could be written down
 ROOT = 2  # formal exps are prime**ROOT, so that exp(x/2) exists
 
 
@@ -298,8 +299,8 @@ class Formal(Instance):
                 base, scaled = monomial[0][1], power
             else:
                 base, scaled = flint.fmpq(self._prime(monomial)), power * ROOT
-            if scaled.q != 1:
-                raise NotEvaluated("exp: a power that is not rational")
+            if scaled.q != 1 or abs(scaled.p) > LARGEST:
+                raise NotEvaluated("exp: a power that is not rational, or too large to write down")
             out = out * base ** int(scaled.p)
         return out
 
