@@ -1,6 +1,6 @@
 (** The vocabulary of the statements over the real numbers: what an auditor reads before Statements.v. *)
 
-From Coq Require Export Reals.
+From Coq Require Export Reals Permutation.
 From Coquelicot Require Export Coquelicot.
 From Bayesgrad Require Export Algebra.
 Export OverR.
@@ -133,4 +133,17 @@ Fixpoint forward (states : nat) (pi : nat -> R) (T E : nat -> nat -> R) (observa
   | nil => 0
   | o :: nil => pi s * E s o
   | o :: earlier => Sum states (fun s' => forward states pi T E earlier s' * T s' s) * E s o
+  end.
+
+(** ** Permutations *)
+
+(** L lists every permutation of 0, ..., V-1 exactly once *)
+Definition all_permutations (V : nat) (L : list (list nat)) : Prop :=
+  List.NoDup L /\ forall l, List.In l L <-> Permutation l (List.seq 0 V).
+
+(** the sum of w over the entries of a list that pass a test *)
+Fixpoint sum_where {A : Type} (L : list A) (w : A -> R) (test : A -> bool) : R :=
+  match L with
+  | nil => 0
+  | l :: rest => (if test l then w l else 0) + sum_where rest w test
   end.

@@ -154,6 +154,44 @@ Definition bayes_hmm_filter_log_likelihood : Prop :=
                                      total (List.skipn (S k) (o :: earlier)%list))) +
   ln (total (List.skipn (length earlier) (o :: earlier)%list)).
 
+(** [bayes.bijection] a permutation pi0 of V values shows its values at m distinct keys; given them, with a uniform prior
+    and a choice of keys whose probability w depends on the shown pairs alone, the value at x is certain if x is among
+    the keys, and otherwise uniform over the V - m values not shown *)
+Definition bayes_bijection : Prop :=
+  forall V L pi0 keys x y (w : list nat -> R),
+  let at_ := fun l k => List.nth k l 0%nat in
+  let consistent := fun l => List.forallb (fun k => Nat.eqb (at_ l k) (at_ pi0 k)) keys in
+  let shown := fun y => List.existsb (fun k => Nat.eqb (at_ pi0 k) y) keys in
+  let predictive := fun y => sum_where L w (fun l => (consistent l && Nat.eqb (at_ l x) y)%bool) /
+                             sum_where L w consistent in
+  all_permutations V L -> List.In pi0 L -> List.NoDup keys ->
+  (forall k, List.In k keys -> (k < V)%nat) -> (x < V)%nat -> (y < V)%nat ->
+  0 < w pi0 -> (forall l, consistent l = true -> w l = w pi0) ->
+  (List.In x keys -> predictive y = if Nat.eqb y (at_ pi0 x) then 1 else 0) /\
+  (~ List.In x keys -> predictive y = if shown y then 0 else / INR (V - length keys)).
+
+(** [bayes.sticky-markov] x_t is emitted by y_(t-1) with any likelihood E: the predictive of y_t is (filter of y_(t-1)) P *)
+Definition bayes_sticky_markov : Prop :=
+  forall states pi P E x earlier s',
+  let probability := fun observations => sum_over_paths states (length observations)
+    (fun path => path_probability pi P E path observations) in
+  let alpha := forward states pi P E (x :: earlier)%list in
+  let filter := fun s => alpha s / Sum states alpha in
+  sum_over_paths states (length (x :: earlier)%list) (fun path =>
+    path_probability pi P E path (x :: earlier)%list * P (List.hd 0%nat path) s') / probability (x :: earlier)%list =
+  Sum states (fun s => filter s * P s s').
+
+(** no predictor q of y_t from the observations has a smaller expected loss than H(Y_t | Y_(t-1)); s runs over the
+    states of y_(t-1), x over finitely many observation sequences, w is their joint law *)
+Definition bayes_sticky_markov_bound : Prop :=
+  forall states observations w P q,
+  (forall s x, (s < states)%nat -> (x < observations)%nat -> 0 <= w s x) ->
+  (forall s, (s < states)%nat -> distribution states (P s)) ->
+  (forall x, (x < observations)%nat -> distribution states (q x)) ->
+  Rbar_le (Finite (Sum states (fun s => Sum observations (w s) * entropy states (P s))))
+          (extended_sum states (fun s => extended_sum observations (fun x => extended_sum states (fun y =>
+             cost (w s x * P s y) (q x y))))).
+
 (** ** Softmax and its loss *)
 
 (** [softmax.shift-invariance] a common shift of the visible scores changes nothing *)
