@@ -265,3 +265,49 @@ Proof.
   pose proof (H k ltac:(lia)) as Pk. pose proof (H (S k) ltac:(lia)) as PS.
   unfold Rdiv. rewrite ln_mult, ln_Rinv by (trivial; now apply Rinv_0_lt_compat). ring.
 Qed.
+
+(** ** A chain seen through noise *)
+
+Theorem bayes_sticky_markov : forall states pi P E x earlier s',
+  let probability := fun observations => sum_over_paths states (length observations)
+    (fun path => path_probability pi P E path observations) in
+  let alpha := forward states pi P E (x :: earlier)%list in
+  let filter := fun s => alpha s / Sum states alpha in
+  sum_over_paths states (length (x :: earlier)%list) (fun path =>
+    path_probability pi P E path (x :: earlier)%list * P (List.hd 0%nat path) s') / probability (x :: earlier)%list =
+  Sum states (fun s => filter s * P s s').
+Proof.
+  intros states pi P E x earlier s' probability alpha filter.
+  unfold probability. rewrite sum_over_first. fold alpha.
+  assert (sum_over_paths states (length (x :: earlier)%list) (fun path =>
+    path_probability pi P E path (x :: earlier)%list * P (List.hd 0%nat path) s') =
+    Sum states (fun s => alpha s * P s s')) as ->.
+  { cbn [length sum_over_paths List.hd]. apply Sum_ext. intros s _. rewrite sum_over_paths_scal.
+    now rewrite bayes_hmm_filter. }
+  rewrite <- Sum_div. apply Sum_ext. intros s _. unfold filter, Rdiv. ring.
+Qed.
+
+Lemma extended_sum_above n f g : (forall k, (k < n)%nat -> Rbar_le (Finite (f k)) (g k)) ->
+  Rbar_le (Finite (Sum n f)) (extended_sum n g).
+Proof.
+  intro H. induction n as [|n IH]; simpl; [lra|].
+  pose proof (H n ltac:(lia)) as Hn. specialize (IH ltac:(auto)).
+  destruct (extended_sum n g), (g n); simpl in *; trivial; lra.
+Qed.
+
+Theorem bayes_sticky_markov_bound : forall states observations w P q,
+  (forall s x, (s < states)%nat -> (x < observations)%nat -> 0 <= w s x) ->
+  (forall s, (s < states)%nat -> distribution states (P s)) ->
+  (forall x, (x < observations)%nat -> distribution states (q x)) ->
+  Rbar_le (Finite (Sum states (fun s => Sum observations (w s) * entropy states (P s))))
+          (extended_sum states (fun s => extended_sum observations (fun x => extended_sum states (fun y =>
+             cost (w s x * P s y) (q x y))))).
+Proof.
+  intros states observations w P q Hw HP Hq. apply extended_sum_above. intros s Hs.
+  change (extended_sum observations _) with (risk observations states (w s) (fun _ => P s) q).
+  destruct (bayes_posterior_predictive observations states (w s) (fun _ => P s) q) as [B _]; auto.
+  eapply Rbar_le_trans; [|exact B]. rewrite bayes_risk_decomposition by auto.
+  rewrite (extended_sum_finite observations _ (fun _ => 0)).
+  - rewrite (Sum_zero observations (fun _ => 0)) by trivial. rewrite Sum_scal_r. simpl. lra.
+  - intros x _. rewrite divergence_self. simpl. f_equal. ring.
+Qed.
