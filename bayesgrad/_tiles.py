@@ -40,6 +40,10 @@ class NumPyOperations:
         np.copyto(s, -math.inf, where=hidden)
 
     @staticmethod
+    def take_out_mean(ab: Any, a: Any) -> None:
+        ab -= a * ab.sum(axis=-1, keepdims=True)
+
+    @staticmethod
     def clear(a: Any, seeing: Any) -> None:
         np.copyto(a, 0.0, where=~seeing)
 
@@ -79,6 +83,10 @@ class TorchOperations:
     @staticmethod
     def hide(s: Any, hidden: Any) -> None:
         s.masked_fill_(hidden, -math.inf)
+
+    @staticmethod
+    def take_out_mean(ab: Any, a: Any) -> None:
+        ab.addcmul_(a, ab.sum(-1, keepdim=True), value=-1)
 
     @staticmethod
     def clear(a: Any, seeing: Any) -> None:

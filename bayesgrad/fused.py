@@ -262,6 +262,7 @@ class _Sweep:
             b = b_buffer[: H * rows * limit].reshape(a.shape)
             do.matmul(T(xp.concat([u, -mean], axis=-2)), v_and_one[..., :limit], b)  # b_ij - bbar_i
             b *= a
+            do.take_out_mean(b, a)  # once more: the small gradients of a saturated row keep their digits
             do.add_matmul(dq[..., start:stop], k[..., :limit], T(b))
             do.add_matmul(dk[..., :limit], q_tile, b)
         return out | {"loss": loss, "W_O": dW, "c_O": dc}

@@ -67,6 +67,11 @@ def _weights_and(name: str, weights: Array, other: Array, validate: bool) -> _ar
     return xp
 
 
+def _above_mean(xp: _arrays.Namespace, a: Array, b: Array) -> Array:
+    """b_ij - bbar_i, which is -A_ij."""
+    return b - xp.sum(a * b, axis=-1, keepdims=True)
+
+
 def _advantage(xp: _arrays.Namespace, a: Array, b: Array) -> Array:
     return xp.sum(a * b, axis=-1, keepdims=True) - b
 
@@ -95,13 +100,9 @@ def advantage(
     return _arrays.narrow(xp, weights.dtype, _advantage(xp, a, b))
 
 
-def _routing(a: Array, advantage: Array) -> Array:
-    # The sign of the routing law stands here and nowhere else.
-    return -a * advantage
-
-
 def _score_gradient(xp: _arrays.Namespace, a: Array, b: Array) -> Array:
-    return _routing(a, _advantage(xp, a, b))
+    # The sign of the routing law, dL/ds = +a (b - bbar) = -a A, stands here and nowhere else.
+    return a * _above_mean(xp, a, b)
 
 
 def score_gradient(
@@ -200,14 +201,14 @@ def backward(head: Head, made: Weighed, bias_shape: tuple[int, ...] | None) -> A
     """All gradients of the head, in the accumulation dtype."""
     xp, a, u = head.xp, made.weights, head.u
     if head.dropout is None:
-        # -A = b - bbar as one product, from the values without what all keys share: [u, -u.g] [v, 1]^T. A common offset
-        # in v costs no accuracy that way (docs/numerics.md), and b is this plus what its row shares.
+        # b - bbar as one product, from the values without what all keys share: [u, -u.g] [v, 1]^T. A common offset in v
+        # costs no accuracy that way, and taking the mean out a second time leaves the small gradients of a saturated
+        # row their digits (docs/numerics.md). b itself is this plus what its row shares.
         mean = xp.sum(u * made.relative, axis=-1, keepdims=True)
-        against = _arrays.beside(xp, -u, mean)
         values = _arrays.beside(xp, made.centred, xp.ones_like(made.centred[..., :1]))
-        A = xp.matmul(against, _arrays.transpose(xp, values))
-        b = (mean + xp.sum(u * made.centre, axis=-1, keepdims=True)) - A
-        ds, used = _routing(a, A), a
+        nearly = xp.matmul(_arrays.beside(xp, u, -mean), _arrays.transpose(xp, values))
+        b = nearly + (mean + xp.sum(u * made.centre, axis=-1, keepdims=True))
+        ds, used = _score_gradient(xp, a, nearly), a
     else:
         b = xp.matmul(u, _arrays.transpose(xp, head.v)) * head.dropout
         ds, used = _score_gradient(xp, a, b), a * head.dropout
