@@ -52,6 +52,8 @@ class TexRenderer:
         if isinstance(part, doc.Ref):
             shown = code_tex(part.label)
             return rf"\hyperref[{_key(part.label)}]{{{shown}}}" if part.label in self.labels else shown
+        if isinstance(part, doc.Link) and part.url.startswith("#"):
+            return rf"\hyperref[{_key(part.url[1:])}]{{{escape_tex(part.text)}}}"
         if isinstance(part, doc.Link):
             return rf"\href{{{_url(part.url)}}}{{{escape_tex(part.text)}}}"
         if isinstance(part, doc.Msg):

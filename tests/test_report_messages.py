@@ -36,6 +36,13 @@ def test_every_verdict_and_title_is_in_the_catalogue():
     assert {id for id in messages().entries if id.startswith("title.")} == titles
 
 
+def test_every_experiment_is_in_the_catalogue():
+    from bayesgrad.training.experiments import EXPERIMENTS
+
+    for experiment in EXPERIMENTS.values():
+        assert messages().english(f"experiment.{experiment.id}") == experiment.title
+
+
 def test_every_result_has_a_meaning_in_words():
     assert set(MEANINGS) == {theorem.label for theorem in THEOREMS}
     for label, meaning in MEANINGS.items():

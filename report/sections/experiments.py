@@ -25,8 +25,9 @@ from report.document import (
     text,
 )  # fmt: skip
 from report.filters import number
+from report.messages import messages
 from report.sections.results import rich
-from report.sections.summary import interval
+from report.sections.summary import anchor, interval
 
 MEASURES = {  # a record's name of a measure -> ours
     "loss": "training loss", "held_out_loss_nats": "held-out loss", "held_out_kl_bits": "KL from the exact predictive",
@@ -44,13 +45,12 @@ def build(context: Context) -> Section:
     return Section("experiments", (Msg("heading.experiments"),), tuple(blocks))
 
 
-def key(record: Mapping[str, Any]) -> str:
-    """The anchor of an experiment: the quick record of one has its plain name."""
-    return f"experiment-{record['experiment']}" + ("" if record["size"] == "quick" else f"-{record['size']}")
-
-
 def experiment(name: str, record: Mapping[str, Any]) -> Section:
-    title = text(f"{record['code']}. {record['title']} ({record['size']})")
+    id = f"experiment.{record['experiment']}"
+    known = id in messages() and messages().english(id) == record["title"]
+    named: Line = (Msg(id),) if known else text(record["title"])
+    size: Line = (Msg(f"size.{record['size']}"),) if f"size.{record['size']}" in messages() else text(record["size"])
+    title = (Text(f"{record['code']}. "), *named, Text(" ("), *size, Text(")"))
     runs, blocks = record["runs"], [Para(text(record["question"]))]
     blocks.append(
         Para(
@@ -79,7 +79,7 @@ def experiment(name: str, record: Mapping[str, Any]) -> Section:
         told.append(_heat_figure(record))
     if record.get("residuals", {}).get("t"):
         told.append(_residual_figure(record))
-    return Section(key(record), title, tuple(told))
+    return Section(anchor(record), title, tuple(told))
 
 
 def _circumstances(record: Mapping[str, Any]) -> str:
@@ -165,7 +165,7 @@ def _loss_figure(record: Mapping[str, Any]) -> Figure:
             rate=number(rate, 4),
         )
     alternative = "Training loss over steps, one curve for each of: " + ", ".join(arms)
-    return Figure(f"{key(record)}-loss", caption, alternative, arms)
+    return Figure(f"{anchor(record)}-loss", caption, alternative, arms)
 
 
 def _heat_figure(record: Mapping[str, Any]) -> Figure:
@@ -179,7 +179,7 @@ def _heat_figure(record: Mapping[str, Any]) -> Figure:
         seed=number(heat["seed"]),
     )
     return Figure(
-        f"{key(record)}-advantage", caption, "Two heat maps of the advantage, before and after training", heat
+        f"{anchor(record)}-advantage", caption, "Two heat maps of the advantage, before and after training", heat
     )
 
 
@@ -191,7 +191,7 @@ def _residual_figure(record: Mapping[str, Any]) -> Figure:
         slopes=slopes,
     )
     return Figure(
-        f"{key(record)}-residuals", caption, "Residuals against step size, logarithmic axes", record["residuals"]
+        f"{anchor(record)}-residuals", caption, "Residuals against step size, logarithmic axes", record["residuals"]
     )
 
 
@@ -201,7 +201,7 @@ def drawings(context: Context) -> dict[str, dict[str, bytes]]:
     if context.only:
         return found
     for record in context.records.values():
-        base = key(record)
+        base = anchor(record)
         arms = {name: arm["curve"] for name, arm in record["arms"].items() if "curve" in arm}
         if arms:
             curves = [figures.Curve(name, c["step"], c["mean"], c["low"], c["high"]) for name, c in arms.items()]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from report import document as doc
 from report.context import Context, verdict_id
-from report.document import Badge, Code, Line, Msg, Para, Ref, Section, Table, prose, text
+from report.document import Badge, Code, Line, Link, Msg, Para, Ref, Section, Table, Text, prose, text
 from report.filters import number
 from report.merge import SYMBOLIC
 
@@ -68,13 +71,29 @@ def claims(context: Context) -> doc.Block:
         rows.append(
             (
                 (Code(claim["id"]),),
-                prose("{statement} ({source})", statement=claim["statement"], source=claim["source"]),
+                (
+                    *prose("{statement} ({source})", statement=claim["statement"], source=claim["source"]),
+                    *_runs(context, claim),
+                ),
                 (Badge(verdict_id(claim["verdict"])),),
                 effect,
             )
         )
     header = tuple((Msg(f"column.{name}"),) for name in ("claim", "statement", "verdict", "effect"))
     return Table(header, tuple(rows), "lllr", (Msg("caption.claims"),), name="claims", widths=(1.6, 3.1, 1.2, 2.1))
+
+
+def _runs(context: Context, claim: Mapping[str, Any]) -> Line:
+    """Where the runs behind a verdict are told."""
+    record = context.records.get(claim["record"] or "")
+    if record is None or context.only:
+        return ()
+    return (Text(" "), Link(f"#{anchor(record)}", record["code"]))
+
+
+def anchor(record: Mapping[str, Any]) -> str:
+    """The anchor of an experiment: the quick record of one has its plain name."""
+    return f"experiment-{record['experiment']}" + ("" if record["size"] == "quick" else f"-{record['size']}")
 
 
 def interval(bounds: list[float] | None) -> str:

@@ -85,6 +85,11 @@ def test_languages(open_page):
              .map((element) => element.dataset.m)"""
     )
     assert set(english) <= {"column.pytorch", "column.flash"}
+    headings = page.evaluate(
+        """() => [...document.querySelectorAll("main h2, main h3, main h4, nav a, .badge, p.lead")]
+             .map((element) => element.textContent).filter((text) => !/[\\u3040-\\u30ff\\u4e00-\\u9fff]/.test(text))"""
+    )
+    assert headings == []
     page.select_option("#language", "en")
     assert "Notation" in heading.inner_text()
 
