@@ -69,8 +69,7 @@ class Law:
 
     @property
     def word(self) -> kernel.Word:
-        words = [v.word for v in self.verdicts]
-        return "refuted" if "refuted" in words else "undecided" if "undecided" in words else "proved"
+        return kernel.worst([v.word for v in self.verdicts])
 
     @property
     def assumptions(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ whose proof fails is *refuted* if an exact instance of it is false, otherwise *u
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -148,6 +148,11 @@ class Verdict:
 
 
 _PROVED: dict[int, Equation] = {}  # by identity; the value keeps the equation alive, so that no id is used again
+
+
+def worst(words: Sequence[Word]) -> Word:
+    """The verdict on a result with several parts: the worst one, and undecided where there are none."""
+    return min(words, key=("refuted", "undecided", "proved").index, default="undecided")
 
 
 def is_proved(equation: Equation) -> bool:
