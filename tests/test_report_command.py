@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 
 import pytest
 
+from derivations.evidence import ROOT
 from report import readme
 from report.__main__ import main
 from tests import _report_sample as sample
@@ -31,6 +36,33 @@ def test_everything_is_written(tmp_path, capsys):
     assert (tmp_path / "again" / "index.html").read_bytes() == first["index.html"]
     assert not list(out.glob("*.part"))
     assert "index.html" in capsys.readouterr().out
+
+
+def test_other_processes_write_the_same_bytes(tmp_path):
+    """The build folder deleted between, another hash seed, another folder, another time zone."""
+    sample.write(
+        tmp_path / "evidence", lambda found: found["observed"]["claims"][0].update(record=str(tmp_path / "r.json"))
+    )
+    (tmp_path / "r.json").write_text(json.dumps(sample.record()), encoding="utf-8")
+    written = []
+    for seed, zone in (("1", "UTC"), ("2", "Asia/Tokyo")):
+        out = tmp_path / "out"
+        command = [
+            sys.executable,
+            "-m",
+            "report",
+            "--fragments",
+            str(tmp_path / "evidence"),
+            "--output",
+            str(out),
+            "--quiet",
+        ]
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "TZ": zone}
+        subprocess.run(command, cwd=ROOT, env=environment, check=True)
+        written.append({path.name: path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()})
+        shutil.rmtree(out)
+    assert set(written[0]) > {"index.html", "bayesgrad.tex", "evidence.json"}
+    assert [name for name in written[0] if written[0][name] != written[1][name]] == []
 
 
 def test_a_failure_is_rendered_and_is_status_1(tmp_path, capsys):

@@ -83,7 +83,7 @@ def em_identity() -> Canvas:
     canvas = Canvas((-3.1, 4), (0.4, 4.2))
     canvas.axes("$v$")
     canvas.line([(v, loss(v)) for v in _grid(-3.1, 4)], "c1", width=2)
-    canvas.line([(v, surrogate(v)) for v in _grid(-1.6, 4)], "c2", width=2)
+    canvas.line([(v, surrogate(v)) for v in _grid(-1.6, 4) if surrogate(v) < 4.2], "c2", width=2)
     best = share[0] * 2.3 - share[1] * 1.6
     canvas.dot((start, loss(start)), "ink")
     canvas.dot((best, surrogate(best)), "c2", shape="square")

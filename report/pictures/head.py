@@ -37,6 +37,7 @@ def triangle() -> Canvas:
 
 def _matrix(canvas: Canvas, values: np.ndarray, left: float = 0.0) -> None:
     limit = float(np.abs(values).max()) or 1.0
+    canvas.data.setdefault("matrices", []).append(np.round(values, 5).tolist())
     rows, columns = values.shape
     for i in range(rows):
         for j in range(columns):

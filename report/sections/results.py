@@ -47,6 +47,34 @@ def rich(source: object) -> Line:
     return tuple(part for part in (*parts, Text(string[at:])) if part != Text(""))
 
 
+_NAMES = "eta|omega|tau|pi|mu|theta|rho|alpha|beta|gamma|delta|lambda|sigma|bbar|ubar|sum"
+_LETTER = re.compile(
+    rf"(?<![\w$\\'])(?:(?:d?[A-Za-z]|{_NAMES})_(?:\{{[a-z0-9+-]+\}}|[a-z]{{1,2}}|[A-Z]|\d)|d[zgubvsALWc]"
+    rf"|(?:eta|omega|theta|tau|mu|pi|bbar)|(?<!\()[A-Za-z]|(?<=\()[A-Za-z](?!\)))(?![\w'}}])"
+)
+_PROSE = frozenset(["a", "A", "I"])
+_COMMANDS = {"bbar": r"\bar b", "ubar": r"\bar u"}
+
+
+def lettered(source: object) -> Line:
+    """Words with letters of the notation in them: ``a_ij``, ``W_O`` and ``eta`` are set as mathematics."""
+    string, parts, at = str(source).replace("<=", "≤").replace(">=", "≥"), [], 0
+    if "$" in string or "`" in string:
+        return rich(source)
+    for match in _LETTER.finditer(string):
+        if match[0] in _PROSE:
+            continue
+        letter, _, script = match[0].partition("_")
+        plain = len(letter) == 1 or (len(letter) == 2 and letter[0] == "d")
+        name = _COMMANDS.get(letter, letter if plain else f"\\{letter}")
+        tex = f"{name}_{{{script.strip('{}')}}}" if script else name
+        if not is_math(tex):
+            continue
+        parts += [Text(string[at : match.start()]), Math(tex)]
+        at = match.end()
+    return tuple(part for part in (*parts, Text(string[at:])) if part != Text(""))
+
+
 def build(context: Context) -> list[Section]:
     sections = []
     for family, theorems in context.families.items():
@@ -73,14 +101,14 @@ def result(context: Context, theorem: Theorem) -> Section:
         blocks.append(_picture(theorem.label))
     if theorem.assumptions:
         blocks.append(Para((doc.Emph((Msg("ui.assumptions"),), strong=True),)))
-        blocks.append(Items(tuple((Para(rich(item)),) for item in theorem.assumptions)))
+        blocks.append(Items(tuple((Para(lettered(item)),) for item in theorem.assumptions)))
     if meaning and meaning.fails:
         blocks.append(
             Note("limit", (Para((doc.Emph((Msg("ui.fails"),), strong=True), Text(" "), *prose(meaning.fails))),))
         )
     if entry["naive"]:
         blocks.append(Para((doc.Emph((Msg("ui.naive"),), strong=True),)))
-        blocks.append(Items(tuple((Para(rich(claim)),) for claim in entry["naive"])))
+        blocks.append(Items(tuple((Para(lettered(claim)),) for claim in entry["naive"])))
     blocks += _derivation(entry["proof"]["detail"] or {}, theorem.label)
     blocks.append(_routes(context, theorem, entry))
     blocks += _wrong(entry)
@@ -114,7 +142,7 @@ def _derivation(detail: Mapping[str, Any], label: str) -> list[doc.Block]:
     blocks: list[doc.Block] = []
     if detail.get("assumptions"):
         blocks.append(Para((doc.Emph((Msg("ui.hypotheses"),), strong=True),)))
-        blocks.append(Items(tuple((Para(rich(item)),) for item in detail["assumptions"])))
+        blocks.append(Items(tuple((Para(lettered(item)),) for item in detail["assumptions"])))
     for part in parts:
         blocks += _part(part, len(parts) > 1)
     for key in ("primitives", "definitions"):
@@ -129,7 +157,7 @@ def _part(part: Mapping[str, Any], several: bool) -> list[doc.Block]:
     """One statement of a proof and the chain that proves it."""
     blocks: list[doc.Block] = []
     if several:
-        said = (Text(". "), *rich(part["says"])) if part.get("says") else ()
+        said = (Text(". "), *lettered(part["says"])) if part.get("says") else ()
         blocks.append(Para((doc.Emph((Text(str(part.get("name", ""))),), strong=True), *said)))
         if part.get("statement_tex"):
             blocks.append(Display(part["statement_tex"]))

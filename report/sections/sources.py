@@ -11,30 +11,36 @@ from report.document import Code, Details, Emph, Items, Link, Listing, Msg, Para
 LICENCE = Path(__file__).parents[1] / "assets" / "fonts" / "GUST-FONT-LICENSE.txt"
 
 AUTHORS = "N. Agarwal, S. R. Dalal, V. Misra"
-PAPERS = (
-    ("P1", "The Bayesian Geometry of Transformer Attention", "2512.22471"),
-    ("P2", "Gradient Dynamics of Attention: How Cross-Entropy Sculpts Bayesian Manifolds", "2512.22473"),
-    ("P3", "Paper III, on production models", "2512.23752"),
+PAPERS = (  # key, authors, title, where
+    ("P1", AUTHORS, "The Bayesian Geometry of Transformer Attention", "2512.22471"),
+    ("P2", AUTHORS, "Gradient Dynamics of Attention: How Cross-Entropy Sculpts Bayesian Manifolds", "2512.22473"),
+    ("P3", AUTHORS, "Paper III, on production models", "2512.23752"),
+    (
+        "F1",
+        "T. Dao and others",
+        "FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness",
+        "2205.14135",
+    ),
+    ("F2", "T. Dao", "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning", "2307.08691"),
+)
+OTHERS = (
+    ("N", "S. Amari", "Natural Gradient Works Efficiently in Learning", "Neural Computation, 1998"),
+    ("C", "S. Boldo, C. Lelay, G. Melquiond", "Coquelicot: A User-Friendly Library of Real Analysis for Coq", "2015"),
+    ("B", "the authors of P1 to P3", "their blog", "for the claim about chains of thought"),
 )
 
 
+def _key(key: str) -> Emph:
+    return Emph((Text(f"[{key}]"),), strong=True)
+
+
 def build(context: Context) -> list[Section]:
-    items = []
-    for key, title, number in PAPERS:
+    items: list[tuple[doc.Block, ...]] = []
+    for key, authors, title, number in PAPERS:
         link = Link(f"https://arxiv.org/abs/{number}", f"arXiv {number}")
-        items.append(
-            (
-                Para(
-                    (
-                        Emph((Text(f"[{key}]"),), strong=True),
-                        Text(f" {AUTHORS}. "),
-                        Emph((Text(title),)),
-                        Text(". "),
-                        link,
-                    )
-                ),
-            )
-        )
+        items.append((Para((_key(key), Text(f" {authors}. "), Emph((Text(title),)), Text(". "), link)),))
+    for key, authors, title, where in OTHERS:
+        items.append((Para((_key(key), Text(f" {authors}. "), Emph((Text(title),)), Text(f". {where}."))),))
     bibliography = Section(
         "bibliography",
         (Msg("heading.bibliography"),),

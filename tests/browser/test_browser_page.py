@@ -17,6 +17,15 @@ def test_no_request_and_no_word_on_the_console(open_page, address):
     assert [url for url in watched.asked if url != address and not url.startswith("data:")] == []
 
 
+def test_a_page_that_asks_or_stumbles_is_caught(open_page):
+    watched = open_page()
+    watched.page.evaluate("document.body.append(Object.assign(new Image(), { src: 'https://example.org/x.png' }))")
+    watched.page.evaluate("void setTimeout(() => { throw new Error('stumbled'); })")
+    watched.page.wait_for_timeout(200)
+    assert any("example.org" in line for line in (*watched.asked, *watched.said))
+    assert any("stumbled" in line for line in watched.said)
+
+
 def test_every_anchor_is_there(open_page):
     page = open_page().page
     missing = page.evaluate(
