@@ -65,7 +65,7 @@ def _feedback() -> Iterator[Row]:
     yield "advantage", "sign", "sign flipped", -right, "the step goes down"
     yield "advantage", "one-query", "other queries dropped", own, "holds for one query, or orthogonal pulls"
     yield "advantage", "no-mean", "mean dropped", eta() * feedback.echo(i, j), "the mean compatibility moves too"
-    yield "compatibility", "sign", "sign flipped", eta() * feedback.echo(i, j), "the step goes down"
+    yield "compatibility", "compatibility-sign", "sign flipped", eta() * feedback.echo(i, j), "the step goes down"
     grows = eta() * feedback.inner(i, i) * H.a(i, j)
     yield "uniform", "uniform-grows", "uniform attention reinforces", grows, "it is neutral"
 

@@ -476,7 +476,11 @@ def _describe(instance: Instance, left: Term, right: Term, env: Env, x: Number, 
     values |= {f"{f.name}[{','.join(str(i + 1) for i in at)}]": str(v + 1) for (f, at), v in instance.lookups.items()}
     sizes = {s.name: n for s, n in sorted(instance.sizes.items(), key=lambda kv: kv[0].name)}
 
-    def show(value: Number) -> str:
-        return str(value) if isinstance(value, flint.fmpq) else value.str(12, radius=False)
+    def show(value: Number, digits: int) -> str:
+        return str(value) if isinstance(value, flint.fmpq) else value.str(digits, radius=False)
 
-    return Counterexample(sizes, values, {i.name: n + 1 for i, n in env.items()}, show(x), show(y))
+    shown = next(
+        (two for digits in (12, 25, 50) if len(set(two := (show(x, digits), show(y, digits)))) == 2),
+        (show(x, 60), show(y, 60)),
+    )
+    return Counterexample(sizes, values, {i.name: n + 1 for i, n in env.items()}, *shown)

@@ -36,13 +36,20 @@ GREEK = {"alpha", "beta", "gamma", "delta", "epsilon", "eta", "theta", "lambda",
 GREEK |= {"phi", "omega", "Gamma", "Theta", "Delta"}
 
 
+ESCAPES = {c: rf"\{c}" for c in "%&#${}"} | {"~": r"\sim ", "^": r"\hat{}", "\\": r"\backslash "}
+
+
 def name(text: str) -> str:
-    """A name in TeX: d_v as d_{v}, Greek letters by their names, other long words upright."""
+    """A name in TeX: d_v as d_{v}, Greek letters by their names, other long words upright, nothing left unescaped."""
     head, _, tail = text.partition("_")
     if head in GREEK:
         head = "\\" + head
     elif len(head) > 1 and head.isalpha():
         head = rf"\mathrm{{{head}}}"
+    else:
+        head = "".join(ESCAPES.get(letter, letter) for letter in head)
+    if "_" in tail or set(tail) & set(ESCAPES):
+        tail = name(tail)
     return f"{head}_{{{tail}}}" if tail else head
 
 
