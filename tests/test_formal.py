@@ -213,6 +213,16 @@ def test_files_wait_for_what_they_require(tmp_path):
         coq.compile_all(tmp_path)
 
 
+def test_a_build_starts_from_an_empty_folder_of_its_own(tmp_path):
+    for name in ("run-0x", f"run-{os.getpid()}", f"run-{os.getppid()}"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "Old.vo").touch()
+    folder = build.prepare(build=tmp_path)
+    assert folder.name == f"run-{os.getpid()}"
+    assert {path.suffix for path in folder.iterdir()} == {".v"}
+    assert {path.name for path in tmp_path.iterdir()} == {f"run-{os.getpid()}", f"run-{os.getppid()}"}
+
+
 # --- no Coq -----------------------------------------------------------------------------------------------------------
 
 

@@ -56,17 +56,20 @@ def record() -> int:
         versions={**evidence.versions("bayesgrad", "numpy"), "coq": outcome.coq},
         seconds=outcome.seconds,
     )
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / (1024 if sys.platform != "darwin" else 1024**2)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    peak = used.ru_maxrss / (1024 if sys.platform != "darwin" else 1024**2)
     for fault in outcome.faults:
         print(f"formal: {fault}", file=sys.stderr)
+    if outcome.faults:
+        print(f"formal: {summary(outcome.results)}; {len(outcome.faults)} fault(s) above", file=sys.stderr)
+        return 1
     print(
-        f"formal: {summary(outcome.results)}; {outcome.seconds:.0f} s, largest process {peak:.0f} MiB, "
-        f"Coq {outcome.coq}; axioms only from the list of {len(audit.AXIOMS)}"
-        if not outcome.faults
-        else f"formal: {summary(outcome.results)}; {len(outcome.faults)} fault(s) above",
+        f"formal: {summary(outcome.results)}, axioms only from the list of {len(audit.AXIOMS)}; "
+        f"{outcome.seconds:.0f} s ({used.ru_utime + used.ru_stime:.0f} s of processor time), "
+        f"largest process {peak:.0f} MiB, Coq {outcome.coq}",
         file=sys.stderr,
     )
-    return 1 if outcome.faults else exit_status(outcome.results)
+    return exit_status(outcome.results)
 
 
 def summary(results: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ reason: a Coq build that fails refutes nothing.
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -36,12 +37,29 @@ class Outcome:
 
 
 def prepare(source: Path = FOLDER, build: Path = BUILD) -> Path:
-    """An empty build folder with copies of the sources: nothing compiled before is used again."""
-    shutil.rmtree(build, ignore_errors=True)
-    build.mkdir(parents=True)
+    """An empty folder with copies of the sources: nothing compiled before is used again.
+
+    It carries the number of this process, so that two builds do not meet. Folders of processes that are gone go too.
+    """
+    build.mkdir(parents=True, exist_ok=True)
+    for old in build.iterdir():
+        if old.name.partition("-")[2] == str(os.getpid()) or not _alive(old.name.partition("-")[2]):
+            shutil.rmtree(old, ignore_errors=True)
+    folder = build / f"run-{os.getpid()}"
+    folder.mkdir()
     for path in sorted(source.glob("*.v")):
-        shutil.copyfile(path, build / path.name)
-    return build
+        shutil.copyfile(path, folder / path.name)
+    return folder
+
+
+def _alive(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except PermissionError:
+        return True
+    except (ValueError, OSError):
+        return False
+    return True
 
 
 def run(
