@@ -53,11 +53,18 @@ def check_routing_law(head: Head) -> dict[str, Any]:
 
 @checks("attention.delta-identity", oracle=MEAN_COMPATIBILITY, given=heads(), states={"delta": "bbar"})
 def check_delta_identity(head: Head) -> dict[str, Any]:
-    """sum_k a_ik b_ik = u_i.g_i."""
-    g = bayesgrad.attention(
+    """sum_k a_ik b_ik = u_i.g_i; context, scores, advantage and responsibility on the way."""
+    made = bayesgrad.attention(
         head.q, head.k, head.v, mask=head.mask, bias=head.bias, scale=head.scale, dropout=head.dropout
-    ).context
-    return {"bbar": gradients.mean_compatibility(head.u, g)}
+    )
+    return {
+        "bbar": gradients.mean_compatibility(head.u, made.context),
+        "g": made.context,
+        # The scores of hidden pairs are -inf here and finite in the oracles; the visible ones are compared.
+        "s": np.where(head.visible, made.scores, head.scores()),
+        "A": bayesgrad.advantage(made.weights, _compatibility(head)),
+        "N": bayesgrad.responsibility(made.weights),
+    }
 
 
 @checks(

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 
 import bayesgrad
+from bayesgrad import dynamics
 from bayesgrad.testing.corners import CORNERS, Corner, violations
 from bayesgrad.testing.engine import derived_seed
 from bayesgrad.testing.profiles import Profile
@@ -48,3 +49,73 @@ def check_corner(name: str, profile: Profile, draw_seed: int) -> None:
         assert not found, f"{name}: {'; '.join(found)}\n  smallest:  {corner!r}"
 
     judge()
+
+
+def check_functions_without_keys() -> None:
+    """No keys, no rows: each function answers with zeros, or with no entries."""
+    none, row = np.zeros((2, 0)), np.zeros((2,))
+    assert bayesgrad.softmax(none).shape == (2, 0)
+    assert bayesgrad.log_softmax(none).shape == (2, 0)
+    assert np.array_equal(bayesgrad.logsumexp(none), np.full(2, -np.inf))
+    assert bayesgrad.fisher(none).shape == (2, 0, 0)
+    assert np.array_equal(dynamics.frame_precision_bound(none, none), row)
+    assert dynamics.saturation_bound(none, none).shape == (2, 0)
+    assert dynamics.natural_direction(none).shape == (2, 0)
+    assert bayesgrad.cross_entropy(np.zeros((0, 3)), np.zeros(0, dtype=int)).loss == 0
+    assert bayesgrad.cross_entropy(np.zeros((0, 3)), np.zeros((0, 3))).loss == 0
+
+
+def check_functions_on_empty_rows() -> None:
+    """A row that sees nothing: weights 0, log-sum-exp -inf, bounds and directions 0; the other row is unaffected."""
+    s, b = np.array([[1.0, 2.0, 0.5], [0.25, -1.0, 3.0]]), np.array([[0.5, -1.0, 2.0], [1.0, 2.0, 4.0]])
+    mask = np.array([[False, False, False], [True, False, True]])
+    a = bayesgrad.softmax(s, mask=mask)
+    assert np.array_equal(a[0], np.zeros(3))
+    assert bayesgrad.logsumexp(s, mask=mask)[0] == -np.inf
+    assert np.isclose(bayesgrad.logsumexp(s, mask=mask)[1], np.log(np.exp(0.25) + np.exp(3.0)))
+    assert np.array_equal(bayesgrad.log_softmax(s, mask=mask)[0], np.full(3, -np.inf))
+    assert dynamics.natural_direction(b, mask=mask).tolist() == [[0, 0, 0], [-1.5, 0, 1.5]]
+    assert np.array_equal(dynamics.saturation_bound(a, b, mask=mask)[0], np.zeros(3))
+    assert dynamics.frame_precision_bound(a, b, mask=mask)[0] == 0
+    assert np.isclose(dynamics.frame_precision_bound(a, b, mask=mask)[1], 3 * a[1, 0] * a[1, 2])
+
+
+def check_ignored_targets() -> None:
+    """Nothing counted: loss 0 and gradient 0, not NaN; an ignored row has gradient exactly 0."""
+    z, y = np.array([[1.0, 2.0, 3.0], [0.0, 0.5, 0.0]]), np.array([-100, -100])
+    for reduction in ("mean", "sum"):
+        for weights in (None, np.array([1.0, 2.0, 3.0])):
+            got = bayesgrad.cross_entropy(z, y, reduction=reduction, class_weights=weights, label_smoothing=0.25)
+            assert got.loss == 0
+            assert np.array_equal(got.logit_gradient, np.zeros((2, 3)))
+    one = bayesgrad.cross_entropy(z, np.array([2, -100]))
+    assert np.array_equal(one.logit_gradient[1], np.zeros(3))
+    assert np.isclose(one.loss, np.log(np.exp([1.0, 2.0, 3.0]).sum()) - 3.0)
+    impossible = bayesgrad.cross_entropy(np.array([[0.0, -np.inf]]), np.array([[1.0, 0.0]]))
+    assert impossible.loss == 0
+    assert np.array_equal(impossible.logit_gradient, np.zeros((1, 2)))
+
+
+def check_unseen_inputs() -> None:
+    """A position that is never seen and sees nothing may be NaN: the block's other gradients stay what they are."""
+    rng = np.random.default_rng(5)
+    W_Q, W_K, W_V, W_O = (
+        rng.normal(size=(3, 4)),
+        rng.normal(size=(3, 4)),
+        rng.normal(size=(3, 2)),
+        rng.normal(size=(2, 5)),
+    )
+    x, y = rng.normal(size=(3, 3)), rng.normal(size=(4, 3))
+    mask = np.array([[True, True, True, False], [True, False, True, False], [False, False, False, False]])
+    broken_x, broken_y = x.copy(), y.copy()
+    broken_x[2], broken_y[3] = np.nan, np.nan
+    targets = np.array([1, 0, 4])
+    for heads in (1, 2):
+        clean = bayesgrad.attention_block_gradients(x, W_Q, W_K, W_V, W_O, targets, y=y, mask=mask, heads=heads)
+        got = bayesgrad.attention_block_gradients(
+            broken_x, W_Q, W_K, W_V, W_O, targets, y=broken_y, mask=mask, heads=heads
+        )
+        for name in ("loss", "W_Q", "W_K", "W_V", "W_O", "x", "y"):
+            assert np.allclose(getattr(got, name), getattr(clean, name), rtol=1e-12, atol=1e-15), name
+        assert np.array_equal(got.x[2], np.zeros(3))
+        assert np.array_equal(got.y[3], np.zeros(3))

@@ -44,6 +44,7 @@ def check_em_identity(example: Mixture) -> dict[str, Any]:
     got = em.em_identity(example.pi, example.costs, example.costs + example.change)
     return {
         "loss": np.asarray(got.cost_change - got.divergence),
+        "loss change": np.asarray(got.loss_change),
         "cost": np.asarray(got.cost_change),
         "divergence": np.asarray(got.divergence),
     }
@@ -100,7 +101,7 @@ def check_not_variational(example: Rate) -> dict[str, Any]:
     losses = (got.start, got.after_values, got.after_plain_routing, got.after_natural_routing)
     if not got.after_values < got.start < min(got.after_plain_routing, got.after_natural_routing):
         raise LawViolation(f"em.not-variational does not hold at eta = {example.eta}: losses {losses}")
-    return {"losses": np.array(losses)}
+    return {"losses": np.array(losses), "v": got.v, "W_O": got.W_O}
 
 
 @checks("em.not-variational", oracle=MINORANT, given=moved(), states={"minorant": "minorant"}, share=0.5)

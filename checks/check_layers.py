@@ -10,7 +10,7 @@ import bayesgrad
 from bayesgrad import block, heads
 from bayesgrad.testing.examples import Layer
 from bayesgrad.testing.strategies import layers
-from checks.oracles.layers import HEADS_APART, by_head, layer_gradients, present
+from checks.oracles.layers import HEADS_APART, LOSS, by_head, layer_gradients, present
 from checks.registry import checks
 
 WEIGHTS = ("W_Q", "W_K", "W_V", "W_O")
@@ -32,6 +32,8 @@ def whole(layer: Layer) -> block.BlockGradients:
         heads=layer.heads,
         kv_heads=layer.kv_heads,
         mask=layer.mask,
+        bias=layer.beta,
+        dropout=layer.dropout,
         scale=layer.scale,
         reduction=layer.reduction,
         intermediates=True,
@@ -102,14 +104,14 @@ def inputs(layer: Layer) -> dict[str, Any]:
 
 @checks(
     "attention.multi-head",
-    oracle=layer_gradients("W_K", "W_V", "W_O", "c_V", "x", differentiate=("W_K",)),
-    given=layers(heads=GROUPS),
+    oracle=(*layer_gradients("W_K", "W_V", "W_O", "c_V", "x", differentiate=("W_K",)), *LOSS),
+    given=layers(heads=GROUPS, pairs=True),
     share=0.5,
 )
 def check_multi_head(layer: Layer) -> dict[str, Any]:
     """Query head h reads key/value head h // (H/G), whose gradient sums over its group."""
     got = whole(layer)
-    return {name: getattr(got, name) for name in ("W_K", "W_V", "W_O", "c_V", "x")}
+    return {"L": np.asarray(got.loss), **{name: getattr(got, name) for name in ("W_K", "W_V", "W_O", "c_V", "x")}}
 
 
 @checks(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from derivations.evidence import ROOT
 
-FLIPPED = "return -a * _advantage(xp, a, b)"
+FLIPPED = "return -a * advantage"
 
 
 def test_the_flipped_sign_of_the_routing_law_is_found_and_named(tmp_path: Path) -> None:

@@ -193,6 +193,21 @@ def unseen_nan(draw: st.DrawFn) -> Corner:
     return Corner(replace(head, mask=mask, k=k, v=v), exact, atol={"weights": 1e-15})
 
 
+@st.composite
+def shifted_values(draw: st.DrawFn) -> Corner:
+    """All values share a large offset: score gradients are those without it, to the accuracy without it.
+
+    The offset and the moved values are exact; only an implementation that lets the offset into b - bbar loses digits.
+    """
+    head = draw(heads(dropout=False))
+    offset = draw(st.sampled_from((2.0**20, -(2.0**30))))
+    a = head.weights()
+    b = head.u @ head.v.T
+    ds = a * (b - (a * b).sum(-1, keepdims=True))
+    size = 2.0**-46 * (1.0 + float(np.abs(head.u).sum(-1).max()) * float(np.abs(head.v).max()))
+    return Corner(replace(head, v=head.v + offset), {"scores": ds}, atol={"scores": size})
+
+
 CORNERS = {
     "empty rows": empty_rows(),
     "a single visible key": single_keys(),
@@ -201,6 +216,7 @@ CORNERS = {
     "zero queries": zero_queries(),
     "subnormal upstream gradients": subnormal_gradients(),
     "no keys": no_keys(),
+    "values with a common offset": shifted_values(),
     "an unseen key that is NaN": unseen_nan(),
 }
 """Every corner by name; :func:`violations` judges the results for one."""

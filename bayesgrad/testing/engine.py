@@ -112,7 +112,10 @@ class Tally:
 
 def references(check: Check, example: Example) -> dict[str, Mapping[str, Reference]]:
     """What each oracle says about one example."""
-    return {oracle.name: oracle.of(example) for oracle in check.oracles}
+    said: dict[str, dict[str, Reference]] = {}
+    for oracle in check.oracles:
+        said.setdefault(oracle.name, {}).update(oracle.of(example))
+    return dict(said)
 
 
 def yardstick(said: Mapping[str, Mapping[str, Reference]]) -> dict[str, Reference]:
@@ -206,7 +209,7 @@ def run(
     ``least``: how many non-vacuous examples there must be.
     """
     began = time.perf_counter()
-    tally = Tally(check.label, [oracle.name for oracle in check.oracles])
+    tally = Tally(check.label, list(dict.fromkeys(oracle.name for oracle in check.oracles)))
     statement = {key: claim for key, claim in (statement or {}).items() if claim.part in check.states}
     wrong = {key: claim for key, claim in (wrong or {}).items() if claim.part in check.states}
     tally.wrong = {

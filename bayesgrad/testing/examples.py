@@ -206,8 +206,9 @@ class Layer(Example):
     """An attention layer with a linear read-out under cross-entropy: z = g W_O + c_O, the heads' g side by side.
 
     Shapes: x (n, d_x); y (m, d_y) for cross-attention, None for self-attention; W_Q (d_x, H d_k), W_K (d_y, G d_k),
-    W_V (d_y, G d_v), W_O (H d_v, C), biases c_Q, c_K, c_V, c_O (or None: none of the four); targets (n,) with -100 for
-    positions that do not count; mask (n, m). Query head h reads key/value head h // (H / G).
+    W_V (d_y, G d_v), W_O (H d_v, C), biases c_Q, c_K, c_V, c_O (or None: none of the four); targets (n,) with -100
+    for positions that do not count; mask, beta (a bias of the scores) and dropout (n, m), the same for all heads.
+    Query head h reads key/value head h // (H / G).
     """
 
     x: Array
@@ -222,6 +223,8 @@ class Layer(Example):
     c_V: Array | None = None
     c_O: Array | None = None
     mask: Array | None = None
+    beta: Array | None = None
+    dropout: Array | None = None
     scale: float | None = None
     heads: int = 1
     kv_heads: int = 1
@@ -279,7 +282,7 @@ class Layer(Example):
         k = parts["k"][:, group * self.d_k : (group + 1) * self.d_k]
         v = parts["v"][:, here]
         u = self.logit_gradient() @ self.W_O[at].T
-        return Head(q, k, v, u, self.mask, None, None, self.the_scale)
+        return Head(q, k, v, u, self.mask, self.beta, self.dropout, self.the_scale)
 
     def context(self) -> Array:
         """g (n, H d_v), all heads side by side."""
@@ -289,7 +292,9 @@ class Layer(Example):
             v = parts["v"][:, group * self.d_v : (group + 1) * self.d_v]
             q = parts["q"][:, h * self.d_k : (h + 1) * self.d_k]
             k = parts["k"][:, group * self.d_k : (group + 1) * self.d_k]
-            out.append(Head(q, k, v, np.zeros((len(q), self.d_v)), self.mask, scale=self.the_scale).weights() @ v)
+            u = np.zeros((len(q), self.d_v))
+            head = Head(q, k, v, u, self.mask, self.beta, self.dropout, self.the_scale)
+            out.append((head.weights() * head.multiplier) @ v)
         return np.concatenate(out, axis=-1)
 
     def logit_gradient(self) -> Array:

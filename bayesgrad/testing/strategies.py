@@ -180,11 +180,13 @@ def layers(
     masks: bool = True,
     biases: bool = True,
     same_width: bool = False,
+    pairs: bool = False,
 ) -> Layer:
     """Attention layers with read-out and cross-entropy; n, m, d_k, d_v, C, d_x pairwise different (n = m if self).
 
     ``cross``: cross-attention or self-attention only (None: both). ``heads``: the pairs (query heads, key/value heads).
-    ``same_width``: whether both inputs of cross-attention are equally wide.
+    ``same_width``: whether both inputs of cross-attention are equally wide. ``pairs``: whether some have a bias of the
+    scores and a dropout multiplier.
     """
     crossed = draw(st.booleans()) if cross is None else cross
     event("cross-attention" if crossed else "self-attention")
@@ -205,7 +207,7 @@ def layers(
     shapes |= {"y": (m, d_y)} if crossed else {}
     vectors: dict[str, tuple[int, ...]] = {"c_Q": (H * d_k,), "c_K": (G * d_k,), "c_V": (G * d_v,), "c_O": (C,)}
     shapes |= vectors if biases and draw(st.booleans()) else {}
-    entries = Entries(draw, count(*shapes.values(), (n,)))
+    entries = Entries(draw, count(*shapes.values(), (n,), (n, m), (n, m)))
     made = {name: entries.reals(*shape) for name, shape in shapes.items()}
     # Scores are products of three random factors: halving two of them keeps the weights away from 0 and 1.
     made["W_Q"], made["W_K"] = made["W_Q"] / 2, made["W_K"] / 2
@@ -215,6 +217,8 @@ def layers(
         targets = np.where(np.arange(n) == n - 2, -100, targets)
     return Layer(
         targets=targets,
+        beta=entries.reals(n, m) if pairs and draw(st.booleans()) else None,
+        dropout=entries.bits(n, m, rate=0.75) / 0.75 if pairs and draw(st.booleans()) else None,
         mask=without_empty_rows(draw, n, m) if masks and draw(st.booleans()) else None,
         scale=draw(st.sampled_from((None, 0.5, 1.0))),
         heads=H,

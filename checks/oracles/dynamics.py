@@ -250,21 +250,29 @@ def _natural(example: Stepped) -> dict[str, Reference]:
 
 
 def _natural_solved(example: Stepped) -> dict[str, Reference]:
-    """Solve (F_i + 1 1^T) delta = dL/ds_i on the visible keys: the solution of F_i delta = dL/ds_i with mean 0."""
+    """Solve (F_i + 1 1^T) delta = dL/ds_i on the visible keys: the solution of F_i delta = dL/ds_i with mean 0.
+
+    F_i and dL/ds_i are 50-digit differences of the weights; where a row saturates F_i is nearly singular.
+    """
     head = example.head
-    jacobian, width = forward.softmax_jacobian(head)
-    gradient, off = forward.gradients(head, "s")["s"]
-    out, bound = np.zeros((2, *head.visible.shape))
-    for i, seen in enumerate(head.visible):
-        at = np.flatnonzero(seen)
-        F = jacobian[i, at[:, None], i, at[None, :]]
-        solver = np.linalg.inv(F + 1.0)
-        out[i, at] = solver @ gradient[i, at]
-        spread = off[i, at] + (width[i, at[:, None], i, at[None, :]] + 8 * len(at) * (np.abs(F) + 1)) @ np.abs(
-            out[i, at]
-        )
-        bound[i, at] = np.abs(solver) @ spread
-    return {"direction": Reference(out, bound)}
+    out = np.zeros(head.visible.shape)
+    with mpmath.workdps(differences.DIGITS):
+        h = mpmath.mpf(10) ** -16
+        scores = differences._mp(head.scores())
+        for i, seen in enumerate(head.visible):
+            at = np.flatnonzero(seen)
+            b = differences._products(differences._mp(head.u[i : i + 1]), differences._mp(head.v[at]))[0]
+
+            def weights(moved: Any, by: Any, row: Any = scores[i], at: Any = at) -> list[Any]:
+                mass = [mpmath.exp(row[j] + (by if j == moved else 0)) for j in at]
+                return [x / sum(mass) for x in mass]
+
+            pairs = [(weights(j, h), weights(j, -h)) for j in at]
+            F = [[(x - y) / (2 * h) for x, y in zip(*pair, strict=True)] for pair in pairs]
+            gradient = [sum(x * y for x, y in zip(row, b, strict=True)) for row in F]
+            solved = mpmath.lu_solve(mpmath.matrix([[x + 1 for x in row] for row in F]), mpmath.matrix(gradient))
+            out[i, at] = [float(x) for x in solved]
+    return {"direction": Reference(out)}
 
 
 NATURAL = (

@@ -88,6 +88,7 @@ def _em(example: Mixture) -> dict[str, Reference]:
     divergence = (r0 * ((r0 + none).log() - (r1 + none).log())).sum(-1)
     return {
         "loss": value(after - before),
+        "loss change": value(after - before),
         "cost": value((r0 * (c1 - c0)).sum(-1)),
         "divergence": value(divergence),
     }
@@ -101,6 +102,7 @@ def _em_exactly(example: Mixture) -> dict[str, Reference]:
         rows = [(p * mpmath.exp(-x + l0), p * mpmath.exp(-y + l1), y - x) for p, x, y in zip(pi, c0, c1, strict=True)]
         return {
             "loss": _scalar(l1 - l0),
+            "loss change": _scalar(l1 - l0),
             "cost": _scalar(sum(r * d for r, _, d in rows)),
             "divergence": _scalar(sum(r * mpmath.log(r / s) for r, s, _ in rows if r)),
         }
@@ -269,7 +271,12 @@ def _witness(example: Rate) -> dict[str, Reference]:
         # Each loss is convex in g with slope at most w: its rounding is that of w g, the largest number on the way.
         size = float(w) * max(abs(float(x)) for x in (*v, *stepped)) + 1
         move = float(max(abs(x) for x in (*plain, *natural)))
-        return {"losses": Reference(np.array([float(x) for x in losses]), np.full(4, 64 * size * (1 + move)))}
+        values, W_O = np.array([[float(x)] for x in v]), np.array([[0.0, float(w), -float(w)]])
+        return {
+            "losses": Reference(np.array([float(x) for x in losses]), np.full(4, 64 * size * (1 + move))),
+            "v": Reference(values, 4 * np.abs(values)),
+            "W_O": Reference(W_O, 4 * np.abs(W_O)),
+        }
 
 
 def _witness_torch(example: Rate) -> dict[str, Reference]:

@@ -85,34 +85,67 @@ def shift(head: Head) -> np.ndarray:
 
 
 def _shifted_forward(head: Head) -> dict[str, Reference]:
-    e = (constant(head.scores()) + shift(head)).exp() * head.visible.astype(float)
-    a = e / e.sum(-1)[..., None]
-    return {"a": Reference(a.x, a.ex)}
+    seen, c = head.visible.astype(float), shift(head)
+    e = (constant(head.scores()) + c).exp() * seen
+    total = e.sum(-1)
+    a = e / total[..., None]
+    log_a = (a + (1 - seen)).log() * seen
+    moved = total.log() - c[:, 0]
+    # The logarithm of a small weight is known to the roundings of the score that it comes from.
+    bound = log_a.ex + 4 * seen * (np.abs(head.scores()) + np.abs(c) + np.abs(moved.x)[:, None] + 1)
+    return {
+        "a": Reference(a.x, a.ex),
+        "log a": Reference(log_a.x, bound),
+        "log sum exp": Reference(moved.x, moved.ex + 4 * np.abs(c[:, 0])),
+    }
 
 
 def _by_loops(head: Head) -> dict[str, Reference]:
     with mpmath.workdps(30):
-        rows = loops.weights([[mpmath.mpf(x) for x in row] for row in head.scores()], head.visible.tolist(), mpmath.exp)
-        return {"a": Reference(np.array([[float(x) for x in row] for row in rows]))}
+        s = [[mpmath.mpf(x) for x in row] for row in head.scores()]
+        rows = loops.weights(s, head.visible.tolist(), mpmath.exp)
+        sums = [
+            sum(mpmath.exp(x) for x, see in zip(row, seen, strict=True) if see)
+            for row, seen in zip(s, head.visible, strict=True)
+        ]
+        return {
+            "a": Reference(np.array([[float(x) for x in row] for row in rows])),
+            "log a": Reference(np.array([[float(mpmath.log(x)) if x else 0.0 for x in row] for row in rows])),
+            "log sum exp": Reference(np.array([float(mpmath.log(x)) for x in sums])),
+        }
+
+
+def _unshifted_torch(head: Head) -> dict[str, Reference]:
+    seen = torch.from_numpy(head.visible)
+    s = torch.where(seen, torch.from_numpy(head.scores()), -torch.inf)
+    return {
+        "a": Reference(torch.softmax(s, -1).numpy()),
+        "log a": Reference(torch.where(seen, torch.log_softmax(s, -1), 0.0).numpy()),
+        "log sum exp": Reference(torch.logsumexp(s, -1).numpy()),
+    }
 
 
 SHIFTED = (
     Oracle("forward jets, shifted", _shifted_forward),
     Oracle("loops in 30 digits, not shifted", _by_loops),
-    Oracle("PyTorch, not shifted", lambda head: unbounded({"a": reverse.run_head(head)["a"].detach().numpy()})),
+    Oracle("PyTorch, not shifted", _unshifted_torch),
 )
 
 
 def _mean_forward(head: Head) -> dict[str, Reference]:
     stage = forward.run_head(head)
-    bbar = (stage["a"] * matmul_t(constant(head.u), stage["v"]) * head.multiplier).sum(-1)
-    return {"bbar": Reference(bbar.x, bbar.ex)}
+    b = matmul_t(constant(head.u), stage["v"]) * head.multiplier
+    bbar = (stage["a"] * b).sum(-1)
+    found = {"bbar": bbar, "A": bbar[..., None] - b, "N": stage["a"].sum(-2), "g": stage["g"], "s": stage["s"]}
+    return {name: Reference(jet.x, jet.ex) for name, jet in found.items()}
 
 
 def _mean_reverse(head: Head) -> dict[str, Reference]:
     graph = reverse.run_head(head)
     (gradient,) = torch.autograd.grad(graph["L"], graph["a"])
-    return {"bbar": Reference((graph["a"] * gradient).sum(-1).detach().numpy())}
+    bbar = (graph["a"] * gradient).sum(-1, keepdim=True)
+    found = {"bbar": bbar[..., 0], "A": bbar - gradient, "N": graph["a"].sum(-2), "g": graph["g"], "s": graph["s"]}
+    return {name: Reference(x.detach().numpy()) for name, x in found.items()}
 
 
 MEAN_COMPATIBILITY = (
@@ -161,3 +194,31 @@ INFORMATION = (
     Oracle("forward jets, expected outer product of scores", _information_forward),
     Oracle("PyTorch double backward, expected Hessian", _information_double_backward),
 )
+
+
+def _soft(logits: Logits) -> np.ndarray:
+    return np.abs(logits.soft_targets() + logits.z / 4)
+
+
+def _soft_forward(logits: Logits) -> dict[str, Reference]:
+    z, t = leaf(logits.z), _soft(logits)
+    e = z.exp()
+    losses = -((e / e.sum(-1)[..., None]).log() * t).sum(-1)
+    total = losses.sum(-1)
+    gradient = Reference(total.dx.reshape(t.shape), total.edx.reshape(t.shape))
+    loss = Reference(total.x, total.ex)
+    each = Reference(losses.x, losses.ex)
+    return {"L": loss, "mean L": loss, "losses": each, "z": gradient, "mean z": gradient, "none z": gradient}
+
+
+def _soft_torch(logits: Logits) -> dict[str, Reference]:
+    """PyTorch's cross_entropy with probabilities as targets; it accepts rows of any total."""
+    z, t = torch.tensor(logits.z, requires_grad=True), torch.from_numpy(_soft(logits))
+    losses = torch.nn.functional.cross_entropy(z, t, reduction="none")
+    (gradient,) = torch.autograd.grad(losses.sum(), z)
+    loss, slope = Reference(losses.sum().detach().numpy()), Reference(gradient.numpy())
+    each = Reference(losses.detach().numpy())
+    return {"L": loss, "mean L": loss, "losses": each, "z": slope, "mean z": slope, "none z": slope}
+
+
+SOFT_TARGETS = (Oracle("forward jets", _soft_forward), Oracle("PyTorch's cross_entropy", _soft_torch))

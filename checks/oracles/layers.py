@@ -67,3 +67,14 @@ HEADS_APART = (
         lambda layer: _split(layer, unbounded(reverse.layer_gradients(layer, "q", "k", "v", "g"))),
     ),
 )
+
+
+def _loss_forward(layer: Layer) -> dict[str, Reference]:
+    loss = forward.run_layer(layer)["L"]
+    return {"L": Reference(loss.x, loss.ex)}
+
+
+LOSS = (
+    Oracle("forward jets", _loss_forward),
+    Oracle("PyTorch", lambda layer: unbounded({"L": reverse.run_layer(layer)["L"].detach().numpy()})),
+)

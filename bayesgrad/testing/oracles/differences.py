@@ -92,7 +92,8 @@ def layer_loss(layer: Layer, name: str, direction: Array) -> Callable[[Any], Any
     if layer.y is not None:
         start["y"] = _mp(layer.y)
     visible, soft, move = layer.visible.tolist(), _mp(layer.soft_targets()), _mp(direction)
-    ones = [[1] * len(visible[0])] * len(visible)
+    ones = [[1] * len(visible[0])] * len(visible) if layer.dropout is None else _mp(layer.dropout)
+    beta = None if layer.beta is None else _mp(layer.beta)
     d_k, d_v, share = layer.d_k, layer.d_v, layer.heads // layer.kv_heads
 
     def loss(t: Any) -> Any:
@@ -107,7 +108,7 @@ def layer_loss(layer: Layer, name: str, direction: Array) -> Callable[[Any], Any
             group = h // share
             keys = loops.columns(k, group * d_k, (group + 1) * d_k)
             values = loops.columns(v, group * d_v, (group + 1) * d_v)
-            s = loops.scores(loops.columns(q, h * d_k, (h + 1) * d_k), keys, mpmath.mpf(layer.the_scale), None)
+            s = loops.scores(loops.columns(q, h * d_k, (h + 1) * d_k), keys, mpmath.mpf(layer.the_scale), beta)
             part = loops.context(loops.weights(s, visible, mpmath.exp), values, ones)
             g = [row + more for row, more in zip(g, part, strict=True)]
         g = _step(g, move, t) if name == "g" else g

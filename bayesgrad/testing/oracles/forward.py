@@ -83,8 +83,10 @@ def run_layer(layer: Layer, **variables: Jet) -> dict[str, Jet]:
             q = stage["q"][:, h * layer.d_k : (h + 1) * layer.d_k]
             k = stage["k"][:, group * layer.d_k : (group + 1) * layer.d_k]
             v = stage["v"][:, group * layer.d_v : (group + 1) * layer.d_v]
-            e = (matmul_t(q, k) * layer.the_scale).exp() * layer.visible.astype(float)
-            g = matmul(e / e.sum(-1)[..., None], v)
+            s = matmul_t(q, k) * layer.the_scale
+            e = (s if layer.beta is None else s + layer.beta).exp() * layer.visible.astype(float)
+            a = e / e.sum(-1)[..., None]
+            g = matmul(a if layer.dropout is None else a * layer.dropout, v)
         z = z + matmul(g, stage["W_O"][at])
     e = z.exp()
     log_p = (e / e.sum(-1)[..., None]).log()

@@ -80,10 +80,12 @@ def run_layer(layer: Layer) -> dict[str, torch.Tensor]:
     by_head = [t.unflatten(-1, (count, -1)).movedim(-2, 0) for t, count in ((q, H), (k, G), (v, G))]
     keys, values = (t.repeat_interleave(H // G, dim=0) for t in by_head[1:])
     s = layer.the_scale * (by_head[0] @ keys.mT)
+    s = s if layer.beta is None else s + torch.from_numpy(layer.beta)
     s = torch.where(torch.from_numpy(layer.visible), s, -torch.inf)
     e = torch.exp(s - s.amax(-1, keepdim=True).detach())
     a = e / e.sum(-1, keepdim=True)
-    g = (a @ values).movedim(0, -2).flatten(-2)
+    used = a if layer.dropout is None else a * torch.from_numpy(layer.dropout)
+    g = (used @ values).movedim(0, -2).flatten(-2)
     z = g @ part["W_O"] + part["c_O"]
     loss = torch.nn.functional.cross_entropy(z, torch.from_numpy(layer.targets), reduction=layer.reduction)
     return {**part, "q": q, "k": k, "v": v, "s": s, "a": a, "g": g, "z": z, "L": loss}

@@ -1,0 +1,289 @@
+"""Every array function on every array library and in single precision, and with leading axes.
+
+The laws are checked on NumPy float64 without leading axes. Here each function is called again with the same data as
+PyTorch tensors, as array-api-strict arrays, in float32, and with two different examples stacked along a leading axis;
+the answers must be those of the plain calls (a result without the leading axis is the sum over it). Two runs of one
+function may differ by the order of their sums, so they are compared to :data:`ROUNDINGS` roundings of the largest
+entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as seeded
+
+import bayesgrad
+from bayesgrad import bayes, block, dynamics, em, gradients
+from bayesgrad.testing.engine import derived_seed
+from bayesgrad.testing.examples import Head, Layer
+from bayesgrad.testing.profiles import Profile
+from bayesgrad.testing.strategies import heads, layers
+from bayesgrad.testing.tolerance import unit_roundoff
+
+ROUNDINGS = 512.0
+
+Arguments = tuple[Callable[..., Any], Sequence[Any], Mapping[str, Any]]
+
+
+def _head(head: Head) -> dict[str, Arguments]:
+    """Calls on the parts of one head."""
+    t = head.tensors()
+    q, k, v, u, a, b, s, g = (t[name] for name in "qkvuabsg")
+    mask = head.visible
+    pairs = {"mask": mask, "bias": t["beta"], "dropout": t["D"]}
+    priors, ds = t["M"] + 0.5, a * (b - t["bbar"][:, None])
+    dw = np.cos(np.arange(k.shape[0] * 3.0)).reshape(-1, 3)
+    return {
+        "softmax": (bayesgrad.softmax, (s,), {"mask": mask}),
+        "log_softmax": (bayesgrad.log_softmax, (s,), {}),
+        "logsumexp": (bayesgrad.logsumexp, (s,), {"mask": mask}),
+        "fisher": (bayesgrad.fisher, (a,), {}),
+        "attention": (bayesgrad.attention, (q, k, v), {**pairs, "scale": 0.75}),
+        "attention, plain": (bayesgrad.attention, (q, k, v), {}),
+        "attention_gradients": (bayesgrad.attention_gradients, (q, k, v, u), {**pairs, "scale": 0.75}),
+        "attention_gradients, plain": (bayesgrad.attention_gradients, (q, k, v, u), {}),
+        "attention_gradients, masked": (bayesgrad.attention_gradients, (q, k, v, u), {"mask": mask}),
+        "compatibility": (bayesgrad.compatibility, (u, v), {}),
+        "advantage": (bayesgrad.advantage, (a, b), {}),
+        "score_gradient": (bayesgrad.score_gradient, (a, b), {}),
+        "mean_compatibility": (gradients.mean_compatibility, (u, g), {}),
+        "responsibility": (bayesgrad.responsibility, (a,), {}),
+        "value_gradient": (bayesgrad.value_gradient, (a, u), {}),
+        "query_gradient": (bayesgrad.query_gradient, (ds, k), {"scale": -0.5}),
+        "key_gradient": (bayesgrad.key_gradient, (ds, q), {"scale": -0.5}),
+        "loss_decrease": (dynamics.loss_decrease, (q, k, v), {"eta": 0.5}),
+        "loss_change": (dynamics.loss_change, (q, 0.5 * q), {}),
+        "value_step": (dynamics.value_step, (a, u), {"eta": 0.5}),
+        "score_step": (dynamics.score_step, (a, u, v), {"eta": 0.5}),
+        "feedback": (dynamics.feedback, (a, u), {"eta": 0.5}),
+        "weight_space_value_step": (dynamics.weight_space_value_step, (k, v), {"eta": 0.5, "bias": True}),
+        "natural_direction": (dynamics.natural_direction, (b,), {"mask": mask}),
+        "natural_direction, plain": (dynamics.natural_direction, (b,), {}),
+        "replicator_velocity": (dynamics.replicator_velocity, (a, b), {}),
+        "replicator_step": (dynamics.replicator_step, (a, b), {"eta": 0.5}),
+        "saturation_bound": (dynamics.saturation_bound, (a, b), {"mask": mask}),
+        "saturation_bound, plain": (dynamics.saturation_bound, (a, b), {}),
+        "frame_precision_bound": (dynamics.frame_precision_bound, (a, b), {"mask": mask}),
+        "proximal_e_step": (em.proximal_e_step, (a, b), {"eta": 0.5}),
+        "proximal_m_step": (em.proximal_m_step, (v, a, u), {"eta": 0.5}),
+        "mixture_loss": (em.mixture_loss, (a, b), {}),
+        "mixture_responsibilities": (em.mixture_responsibilities, (a, b), {}),
+        "mixture_loss_change": (em.mixture_loss_change, (a, b, s), {}),
+        "em_identity": (em.em_identity, (a, b, s), {}),
+        "gaussian_mixture": (
+            em.gaussian_mixture_responsibilities,
+            (q, k),
+            {"priors": priors[0], "scale": 0.5},
+        ),
+        "entropy": (bayes.entropy, (a,), {"units": "bits"}),
+        "posterior": (bayes.posterior, (a, b), {}),
+        "posterior_predictive": (bayes.posterior_predictive, (a[:, None, :], _rows(dw, len(a))), {}),
+        "soft targets": (bayesgrad.cross_entropy, (s, a), {"reduction": "sum"}),
+    }
+
+
+def _rows(x: np.ndarray, n: int) -> np.ndarray:
+    p = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+    return np.broadcast_to(p, (n, 1, *p.shape)).copy()
+
+
+def _layer(layer: Layer) -> dict[str, Arguments]:
+    """Calls on a layer with several heads."""
+    names = ("W_Q", "W_K", "W_V", "W_O")
+    t = layer.tensors()
+    shared = {name: layer.bias(name) for name in ("c_Q", "c_K", "c_V", "c_O")}
+    options = {"y": layer.memory, "mask": layer.visible, "heads": layer.heads, "kv_heads": layer.kv_heads}
+    weights = tuple(getattr(layer, name) for name in names)
+    q, k, v, u = t["q"], t["k"], t["v"], t["u"]
+    every = np.repeat(layer.visible[None], layer.heads, axis=0)
+    back = (t["a"] @ np.repeat(k, layer.heads // layer.kv_heads, 0))[0], k[0], v[0]
+    return {
+        "block": (
+            block.attention_block_gradients,
+            (layer.x, *weights, layer.targets),
+            {**options, **shared, "reduction": "sum", "scale": 0.5},
+        ),
+        "grouped": (bayesgrad.grouped_attention, (q, k, v), {"mask": every}),
+        "grouped gradients": (bayesgrad.grouped_attention_gradients, (q, k, v, u), {"mask": every}),
+        "split": (bayesgrad.split_heads, (layer.x @ layer.W_Q,), {"heads": layer.heads}),
+        "merge": (bayesgrad.merge_heads, (q,), {}),
+        "cross-entropy": (
+            bayesgrad.cross_entropy,
+            (t["z"], layer.targets),
+            {"reduction": "sum", "label_smoothing": 0.25, "class_weights": np.abs(layer.bias("c_O")) + 0.5},
+        ),
+        "cross-entropy, none": (bayesgrad.cross_entropy, (t["z"], layer.targets), {"reduction": "none"}),
+        "inputs": (
+            bayesgrad.input_gradients,
+            back,
+            {"W_Q": _thin(layer, "W_Q"), "W_K": _thin(layer, "W_K"), "W_V": _thin(layer, "W_V"), "cross": True},
+        ),
+        "projections": (
+            bayesgrad.projection_gradients,
+            (layer.x, *back),
+            {"y": layer.memory, "context": t["g"][0], "logits": t["z"]},
+        ),
+        "feedback_full": (
+            dynamics.feedback_full,
+            (t["a"][0], v[0], t["r"], t["p"], t["W_O"][0]),
+            {"totals": t["tau"], "eta": 0.5},
+        ),
+    }
+
+
+def _thin(layer: Layer, name: str) -> np.ndarray:
+    width = layer.d_v if name == "W_V" else layer.d_k
+    return getattr(layer, name)[:, :width].copy()
+
+
+NOT_STACKED = frozenset(("W_Q", "W_K", "W_V", "W_O", "c_Q", "c_K", "c_V", "c_O", "priors", "class_weights"))
+"""Arguments that have no leading axes, by name; :data:`WEIGHTS_AT` has those by position."""
+
+WEIGHTS_AT = {"block": range(1, 5), "feedback_full": range(4, 5)}
+
+
+def parts(result: Any) -> list[np.ndarray]:
+    """The arrays of a result, in order, as float64; None is left out."""
+    flat = result if isinstance(result, tuple) else (result,)
+    return [np.asarray(_plain(x), dtype=np.float64) for x in flat if x is not None]
+
+
+def _plain(x: Any) -> Any:
+    if isinstance(x, torch.Tensor):
+        return x.numpy()
+    return np.asarray(x._array) if hasattr(x, "_array") else x
+
+
+def agree(name: str, got: list[np.ndarray], expected: list[np.ndarray], dtype: object, where: str) -> None:
+    """Raise where two lists of arrays differ by more than roundings."""
+    assert len(got) == len(expected), (name, where)
+    for x, y in zip(got, expected, strict=True):
+        assert x.shape == y.shape, (name, where, x.shape, y.shape)
+        seen = np.isfinite(y)
+        admitted = ROUNDINGS * unit_roundoff(dtype) * (1 + np.max(np.abs(y[seen]), initial=0.0))
+        same = np.array_equal(x[~seen], y[~seen], equal_nan=True)
+        off = np.max(np.abs(x[seen] - y[seen]), initial=0.0)
+        assert same, f"{name}, {where}: other entries are not finite"
+        assert off <= admitted, f"{name}, {where}: off by {off}, admitted {admitted}"
+
+
+def convert(x: Any, make: Callable[[np.ndarray], Any], real: type) -> Any:
+    """An array in another library, floating ones in the wanted precision."""
+    if not isinstance(x, np.ndarray):
+        return x
+    return make(x.astype(real) if x.dtype.kind == "f" else x)
+
+
+def _strict(x: np.ndarray) -> Any:
+    import array_api_strict
+
+    return array_api_strict.asarray(x)
+
+
+def _read_only(x: np.ndarray) -> np.ndarray:
+    x = x.copy()
+    x.flags.writeable = False
+    return x
+
+
+BACKENDS: dict[str, tuple[Callable[[np.ndarray], Any], type]] = {
+    "NumPy, read-only": (_read_only, np.float64),
+    "NumPy float32": (_read_only, np.float32),
+    "PyTorch": (lambda x: torch.from_numpy(x.copy()), np.float64),
+    "PyTorch float32": (lambda x: torch.from_numpy(x.copy()), np.float32),
+    "array-api-strict": (_strict, np.float64),
+}
+
+
+def judge_backend(calls: Mapping[str, Arguments], backend: str) -> None:
+    """Each call in another library or precision, against the plain one."""
+    make, real = BACKENDS[backend]
+    for name, (function, arguments, options) in calls.items():
+        expected = parts(function(*arguments, **options))
+        converted = [convert(x, make, real) for x in arguments]
+        got = function(*converted, **{key: convert(x, make, real) for key, x in options.items()})
+        agree(name, parts(got), expected, real, backend)
+
+
+def judge_stacked(one: Mapping[str, Arguments], two: Mapping[str, Arguments]) -> None:
+    """Both examples at once along a leading axis, against one after the other."""
+    for name, (function, first, options) in one.items():
+        _, second, more = two[name]
+        plain = [parts(function(*first, **options)), parts(function(*second, **more))]
+        fixed = WEIGHTS_AT.get(name, range(0))
+        positional = [x if at in fixed else np.stack((x, second[at])) for at, x in enumerate(first)]
+        named = {
+            key: np.stack((x, more[key])) if isinstance(x, np.ndarray) and key not in NOT_STACKED else x
+            for key, x in options.items()
+        }
+        if "priors" in named:
+            named["priors"] = np.stack((options["priors"], more["priors"]))
+        got = parts(function(*positional, **named))
+        assert len(got) == len(plain[0]), name
+        expected = [
+            np.stack(pair) if x.ndim > pair[0].ndim else pair[0] + pair[1] for x, *pair in zip(got, *plain, strict=True)
+        ]
+        agree(name, got, expected, np.float64, "leading axes")
+
+
+def turned(head: Head) -> Head:
+    """Another head of the same shapes."""
+    return replace(head, q=head.k.mean() - head.q[::-1], v=head.v[::-1] * 0.5 + 0.25, u=-head.u[::-1])
+
+
+def turned_layer(layer: Layer) -> Layer:
+    """The same layer on other inputs."""
+    y = None if layer.y is None else 0.5 - layer.y[::-1]
+    return replace(layer, x=layer.x[::-1] * 0.5, y=y, targets=layer.targets[::-1].copy())
+
+
+HEADS, LAYERS = heads(scales=(None,)), layers(heads=((2, 1), (4, 2), (2, 2)))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("kind", ["heads", "layers"])
+def check_backend(backend: str, kind: str, profile: Profile, draw_seed: int) -> None:
+    """The same answers from every array library, from read-only arrays, and in single precision."""
+    of, calls = (HEADS, _head) if kind == "heads" else (LAYERS, _layer)
+
+    @seeded(derived_seed(f"backends/{kind}", draw_seed))
+    @_limits(profile)
+    @given(of)
+    def judge(example: Any) -> None:
+        judge_backend(calls(example), backend)
+
+    judge()
+
+
+@pytest.mark.parametrize("kind", ["heads", "layers"])
+def check_leading_axes(kind: str, profile: Profile, draw_seed: int) -> None:
+    """Leading axes are free: two examples at once are the two one after the other."""
+    of = HEADS if kind == "heads" else LAYERS
+
+    @seeded(derived_seed(f"leading/{kind}", draw_seed))
+    @_limits(profile)
+    @given(of)
+    def judge(example: Any) -> None:
+        if kind == "heads":
+            judge_stacked(_head(example), _head(turned(example)))
+        else:
+            judge_stacked(_layer(example), _layer(turned_layer(example)))
+
+    judge()
+
+
+def _limits(profile: Profile) -> settings:
+    return settings(
+        max_examples=max(profile.examples // 24, 8),
+        database=None,
+        deadline=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )

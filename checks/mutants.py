@@ -1,0 +1,247 @@
+"""Automatic mutants of the shipped core against the checks: what the checks would not notice.
+
+Each check is prepared once: a few examples with their references. A mutant is *killed* by the first check that touches
+the mutated function and then disagrees with an oracle, misses an exact corner, or raises; it *survives* if all of them
+pass. The denominator is every mutant that was generated. A survivor that cannot change any result in exact arithmetic
+within the checked domain is listed with its reason in :data:`EQUIVALENT`; the others are shown as they are.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from bayesgrad.testing.corners import CORNERS, violations
+from bayesgrad.testing.engine import Check, derived_seed, disagreements, references
+from bayesgrad.testing.mutate import Mutant, functions_of, living, mutants_of
+from bayesgrad.testing.strategies import example_of
+from checks.registry import CHECKS
+from derivations import evidence as files
+
+CORE = (
+    "softmax",
+    "cross_entropy",
+    "attention",
+    "gradients",
+    "heads",
+    "projections",
+    "block",
+    "masks",
+    "dynamics",
+    "em",
+)
+"""The modules whose functions are mutated."""
+
+RESULT = files.ROOT / "report" / "build" / "mutants.json"
+EXAMPLES = 10
+
+
+@dataclass
+class Bench:
+    """One prepared check: a call that raises if something is wrong, and the functions that it runs through."""
+
+    name: str
+    judge: Callable[[], None]
+    touches: set[int] = field(default_factory=set)
+
+    def passes(self) -> bool:
+        """Whether everything is as it should be; a warning or an exception is not."""
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                self.judge()
+        except Exception:
+            return False
+        return True
+
+
+class Wrong(AssertionError):
+    """A prepared check that disagrees."""
+
+
+def _of_check(check: Check) -> Iterable[Bench]:
+    examples = example_of(check.given, EXAMPLES + 24, derived_seed(f"mutants/{check.label}/{check.name}", 0))
+    for number, example in enumerate(examples[-EXAMPLES:]):
+        said = references(check, example)
+
+        def judge(example: Any = example, said: Any = said) -> None:
+            for _, name, worst in disagreements(check, example, check.of(example), said):
+                if not worst.agrees:
+                    raise Wrong(name)
+
+        yield Bench(f"{check.label} ({check.name}) {number}", judge)
+
+
+def _of_corners() -> Iterable[Bench]:
+    from checks import check_corners
+
+    for name, strategy in CORNERS.items():
+        for number, corner in enumerate(example_of(strategy, 6, derived_seed(f"mutants/{name}", 0))):
+
+            def judge(corner: Any = corner) -> None:
+                if violations(corner, check_corners.results(corner)):
+                    raise Wrong("corner")
+
+            yield Bench(f"corner: {name} {number}", judge)
+    for name, judge in vars(check_corners).items():
+        if name.startswith("check_") and name != "check_corner":
+            yield Bench(f"corner: {name}", judge)
+
+
+def _of_masks() -> Iterable[Bench]:
+    from checks.check_masks import check_windows
+
+    for align in ("upper-left", "lower-right"):
+        yield Bench(f"masks {align}", lambda align=align: check_windows(align))  # type: ignore[misc]
+
+
+def _of_backends() -> Iterable[Bench]:
+    from checks import check_backends as other
+
+    kinds: list[tuple[str, Any, Any, Any]] = [
+        ("heads", other.HEADS, other._head, other.turned),
+        ("layers", other.LAYERS, other._layer, other.turned_layer),
+    ]
+    for kind, of, calls, turned in kinds:
+        for number, example in enumerate(example_of(of, 16, derived_seed(f"mutants/{kind}", 0))[-4:]):
+            one, two = calls(example), calls(turned(example))
+            for backend in ("PyTorch", "array-api-strict"):
+                judge = partial(other.judge_backend, one, backend)
+                yield Bench(f"{kind} in {backend} {number}", judge)
+            yield Bench(f"{kind} stacked {number}", partial(other.judge_stacked, one, two))
+
+
+def load_checks() -> None:
+    """Import every file of checks, so that the registry is complete."""
+    for path in sorted(Path(__file__).parent.glob("check_*.py")):
+        importlib.import_module(f"checks.{path.stem}")
+
+
+def benches(modules: dict[str, ModuleType]) -> list[Bench]:
+    """All prepared checks, each with the functions of the core that it runs through."""
+    load_checks()
+    found = [bench for check in CHECKS for bench in _of_check(check)]
+    found += [*_of_corners(), *_of_masks(), *_of_backends()]
+    known = {
+        function.__code__: id(function) for module in modules.values() for function in functions_of(module).values()
+    }
+    for bench in found:
+
+        def watch(frame: Any, event: str, _: Any, bench: Bench = bench) -> None:
+            if event == "call" and frame.f_code in known:
+                bench.touches.add(known[frame.f_code])
+
+        sys.setprofile(watch)
+        try:
+            bench.judge()
+        finally:
+            sys.setprofile(None)
+    return found
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one mutant: the check that killed it, or "" for a survivor."""
+
+    mutant: Mutant
+    killed_by: str
+    tried: int
+
+
+def hunt(names: Iterable[str] = CORE, progress: Callable[[int, int], None] | None = None) -> list[Verdict]:
+    """Every mutant of the named modules against every check that runs through it."""
+    modules = {name: importlib.import_module(f"bayesgrad.{name}") for name in names}
+    prepared = benches(modules)
+    everyone = [(module, mutant) for module in modules.values() for mutant in mutants_of(module)]
+    verdicts: list[Verdict] = []
+    last_killers: dict[int, Bench] = {}
+    for number, (module, mutant) in enumerate(everyone):
+        target = functions_of(module)[mutant.function]
+        touching = [bench for bench in prepared if id(target) in bench.touches]
+        # The check that killed the last mutant of this function is likely to kill this one too.
+        killer = last_killers.get(id(target))
+        order = ([killer] if killer else []) + [bench for bench in touching if bench is not killer]
+        with living(module, mutant):
+            found = next((bench for bench in order if not bench.passes()), None)
+        if found is not None:
+            last_killers[id(target)] = found
+        verdicts.append(Verdict(mutant, found.name if found else "", len(touching)))
+        if progress is not None:
+            progress(number + 1, len(everyone))
+    return verdicts
+
+
+EQUIVALENT: dict[str, str] = {}
+
+
+def write(verdicts: list[Verdict], seconds: float) -> dict[str, Any]:
+    """Write what was found, with the hashes of its sources, and return it."""
+    survivors = [
+        {
+            "mutant": verdict.mutant.name,
+            "line": verdict.mutant.line,
+            "operator": verdict.mutant.operator,
+            "checks": verdict.tried,
+            "equivalent": EQUIVALENT.get(verdict.mutant.name, ""),
+        }
+        for verdict in verdicts
+        if not verdict.killed_by
+    ]
+    by_operator: dict[str, list[int]] = {}
+    for verdict in verdicts:
+        row = by_operator.setdefault(verdict.mutant.operator, [0, 0])
+        row[0] += bool(verdict.killed_by)
+        row[1] += 1
+    data = {
+        "schema": 1,
+        "sources": files.sources(("bayesgrad/*.py", "bayesgrad/testing/**/*.py", "checks/**/*.py")),
+        "killed": len(verdicts) - len(survivors),
+        "total": len(verdicts),
+        "explained": sum(bool(row["equivalent"]) for row in survivors),
+        "operators": {name: {"killed": row[0], "total": row[1]} for name, row in sorted(by_operator.items())},
+        "survivors": survivors,
+        "seconds": round(seconds, 1),
+    }
+    files.write_json(RESULT, data)
+    return data
+
+
+def summary(data: dict[str, Any]) -> list[str]:
+    """What was found, as lines of text."""
+    share = data["killed"] / max(data["total"], 1)
+    lines = [
+        f"automatic mutants: {data['killed']} of {data['total']} killed ({share:.1%}), "
+        f"{len(data['survivors'])} survive, {data['explained']} of these explained as equivalent"
+    ]
+    lines += [f"  {name}: {row['killed']}/{row['total']}" for name, row in data["operators"].items()]
+    for row in data["survivors"]:
+        reason = row["equivalent"] or ("no check runs through it" if not row["checks"] else "NOT EXPLAINED")
+        lines.append(f"  survives: {row['mutant']}  [{row['operator']}, line {row['line']}; {reason}]")
+    return lines
+
+
+def main() -> int:
+    """Hunt, write, print; 1 if survivors are neither explained nor within one in twenty."""
+    began = time.perf_counter()
+
+    def progress(done: int, total: int) -> None:
+        if sys.stderr.isatty() and done % 20 == 0:
+            print(f"\r{done}/{total} mutants", end="", file=sys.stderr, flush=True)
+
+    data = write(hunt(progress=progress), time.perf_counter() - began)
+    print("\n".join(summary(data)))
+    return int(len(data["survivors"]) - data["explained"] > 0.05 * data["total"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
