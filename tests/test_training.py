@@ -290,6 +290,14 @@ def test_a_config_of_ones_own_runs_shows_and_compares(tmp_path, capsys):
     assert "differences" in capsys.readouterr().out
 
 
+def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path, capsys):
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(TOY.as_json()))
+    assert main(["run", str(path), "--runs", str(path)]) == 2  # a file stands where the folder should
+    assert f"{path}" in (error := capsys.readouterr().err)
+    assert error.count("\n") == 1
+
+
 def test_an_edited_config_is_not_resumed(tmp_path, capsys):
     folder = tmp_path / "own" / f"{TOY.hash}-0"
     runs.execute(TOY.as_json(), 0, str(folder), "x")

@@ -193,7 +193,7 @@ def toy_experiment(tmp_path, monkeypatch):
         EXPERIMENTS["laws-in-training"],
         plan=lambda size, done: [Job("laws-in-training", "SGD", config, seed) for seed in range(3)],
     )
-    monkeypatch.setattr(cli, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(cli, "HOME", tmp_path)
     monkeypatch.setattr(cli, "record_key", lambda each, jobs: "key")
     monkeypatch.setitem(cli.EXPERIMENTS, "laws-in-training", toy)
     return ["run", "laws-in-training", "--runs", str(tmp_path / "runs"), "--workers", "1"]

@@ -24,7 +24,7 @@ from bayesgrad.training.config import Config, digest, from_json
 from bayesgrad.training.experiments import EXPERIMENTS, SIZES, Experiment, experiment
 from bayesgrad.training.files import RunError, read_json, read_metrics
 from bayesgrad.training.runs import Job, Run
-from bayesgrad.training.sources import CHECKOUT, closure, fingerprint
+from bayesgrad.training.sources import HOME, closure, fingerprint
 
 THREADS = 1
 
@@ -87,7 +87,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             return compare(options)
         if options.command == "resume":
             return resume(options)
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        where = error.filename or "the disk"
+        print(f"bayesgrad.training: {where}: {error.strerror}; expected a place that can be written", file=sys.stderr)
+        return 2
+    except ValueError as error:
         print(f"bayesgrad.training: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -102,9 +106,9 @@ def list_experiments() -> int:
         print(f"{each.id}  ({each.code}) {each.title}\n    {each.question}")
         print(f"    claims: {', '.join(each.claims)}")
         for size in SIZES:
-            path = records.path_of(CHECKOUT, each.id, size)
+            path = records.path_of(HOME, each.id, size)
             jobs = each.plan(size, {})
-            state = f"record {path.relative_to(CHECKOUT)}" if path.exists() else "no record"
+            state = f"record {path.relative_to(HOME)}" if path.exists() else "no record"
             print(f"    {size}: {len(jobs)} runs to begin with, {state}")
     return 0
 
@@ -127,7 +131,7 @@ def run(options: argparse.Namespace) -> int:
         status = run_experiment(each, options.size, root, options)
         if status:
             break
-    if CHECKOUT.joinpath("derivations").is_dir():
+    if HOME.joinpath("derivations").is_dir():
         from bayesgrad.training import observed
 
         observed.write()
@@ -144,14 +148,14 @@ def run_experiment(each: Experiment, size: Any, root: Path, options: argparse.Na
     """Bring the record of an experiment up to date; 0, or 130 after an interrupt."""
     first = each.plan(size, {})
     key = record_key(each, first)
-    path = records.path_of(CHECKOUT, each.id, size)
+    path = records.path_of(HOME, each.id, size)
     if path.exists():
         try:
             record = records.load(path)
         except RunError:
             record = None
         if record and record["state"] == "finished" and record["fingerprint"] == key:
-            print_summary(record, f"fresh, {path.relative_to(CHECKOUT)}")
+            print_summary(record, f"fresh, {path.relative_to(HOME)}")
             return 0
 
     from bayesgrad.training.sweep import Stopped, collect
@@ -177,8 +181,8 @@ def run_experiment(each: Experiment, size: Any, root: Path, options: argparse.Na
     if status and size == "full" and path.exists():
         print(f"stopped with {len(runs)} of {len(jobs)} runs done; {path} is left as it was")
     else:
-        records.save(record, CHECKOUT)
-        print_summary(record, str(path.relative_to(CHECKOUT)))
+        records.save(record, HOME)
+        print_summary(record, str(path.relative_to(HOME)))
     if status:
         print(
             f"stopped: every run has saved its state; to go on, give the same command again:\n"
@@ -315,7 +319,7 @@ def _record_or_run(what: str, size: str | None = None) -> tuple[str, dict[str, A
     path = Path(what)
     if what in EXPERIMENTS:
         for each in (size,) if size else ("full", "quick"):
-            there = records.path_of(CHECKOUT, what, each)
+            there = records.path_of(HOME, what, each)
             if there.exists():
                 return "record", records.load(there)
         raise RunError(f"{what}: no record yet; python -m bayesgrad.training run {what} --size quick makes one")

@@ -17,6 +17,8 @@ from bayesgrad.training.config import digest
 
 PACKAGE = Path(__file__).resolve().parents[1]
 CHECKOUT = PACKAGE.parent
+HOME = CHECKOUT if (CHECKOUT / "derivations").is_dir() else Path.cwd()
+"""Where records live: the checkout, or the current folder of somebody who installed the package."""
 
 
 def _file(module: str) -> Path | None:
