@@ -44,9 +44,8 @@ def plan(size: Size, done: Done) -> list[Job]:
         checkpoint_every=500,
         snapshots=21,
     )
-    seeds = 3 if quick else 5
-    jobs = [Job(ID, ROUTED, routed, seed) for seed in range(seeds)]
-    return jobs + [Job(ID, PUBLISHED, published, seed) for seed in range(seeds)]
+    jobs = [Job(ID, ROUTED, routed, seed) for seed in range(3 if quick else 5)]
+    return jobs + [Job(ID, PUBLISHED, published, seed) for seed in range(3)]
 
 
 def settled(run: Run) -> dict[str, float]:

@@ -25,7 +25,7 @@ CLAIMS = ("routing-law", "value-law", "positive-feedback", "em-structure")
 
 
 def plan(size: Size, done: Done) -> list[Job]:
-    length, steps, every, seeds = (200, 300, 60, 3) if size == "quick" else (400, 500, 50, 5)
+    length, steps, every, seeds = (200, 300, 60, 3) if size == "quick" else (300, 300, 30, 5)
     return [
         Job("laws-in-training", arm, _config(length, steps, every, update), seed)
         for seed in range(seeds)
