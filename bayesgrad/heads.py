@@ -82,6 +82,8 @@ def _matched(q: Array, k: Array, v: Array) -> tuple[Array, Array]:
         _checks.shapes(**{name: (x, pattern)})
     if k.shape[-3] != v.shape[-3]:
         raise ValueError(f"v: got {v.shape[-3]} heads, expected {k.shape[-3]} as k")
+    if not k.shape[-3] or q.shape[-3] % k.shape[-3]:
+        raise ValueError(f"q: got {q.shape[-3]} heads, expected a multiple of the {k.shape[-3]} heads of k")
     return repeat_groups(k, q.shape[-3]), repeat_groups(v, q.shape[-3])
 
 
