@@ -4,7 +4,7 @@ python -m derivations                                 every result that has a pr
 python -m derivations attention.routing-law           statement, assumptions, steps, verdict
 python -m derivations LABEL --format latex            the same for a paper; --format json for programs
 python -m derivations LABEL --tree                    what it rests on
-python -m derivations --evidence                      run every proof and every near miss, write the evidence
+python -m derivations --evidence                      proofs, exact instances, shipped code: run all, write evidence
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.progress import track
 
-from derivations import evidence, headlines, laws, present, trust
+from derivations import code_route, evidence, exact_instances, headlines, laws, present, trust
 
 SOURCES = ("derivations/*.py", "bayesgrad/theorems.py", "bayesgrad/statements.py")
 
@@ -79,8 +79,14 @@ def overview() -> int:
 
 
 def record(*, force: bool) -> int:
-    """Run every proof and every near miss and write the evidence; nothing is run when no source has changed."""
+    """Write the evidence of the routes proof, exact and code; a route whose sources have not changed is not run."""
     console = Console(stderr=True)
+    routes = (record_proofs, exact_instances.record, code_route.record)
+    return max([route(force, console) for route in routes])
+
+
+def record_proofs(force: bool, console: Console) -> int:
+    """Run every proof and every near miss and write the evidence; nothing is run when no source has changed."""
     known = evidence.read("proof")
     if known is not None and known["sources"] == evidence.sources(SOURCES) and not force:
         console.print(f"proofs: up to date ({len(known['results'])} results)")

@@ -242,7 +242,7 @@ def _extra(bodies: Bodies) -> Iterator[Term]:
 
 def entry(label: str, route: str, shipped: Any = None) -> dict[str, Any]:
     """The evidence for one label. ``route`` is what the catalogue says: required, optional, or why not."""
-    began = time.perf_counter()
+    began = time.process_time()
     shipped = Shipped() if shipped is None else shipped
     detail: dict[str, Any] = {"parts": [], "functions": [], "cases": [], "wrong_laws": []}
     table = rows(label)
@@ -268,7 +268,7 @@ def entry(label: str, route: str, shipped: Any = None) -> dict[str, Any]:
     detail["wrong_laws"] = [rejection(row, shipped) for row in wrong_laws(label)]
     word = next((w for w in ("refuted", "undecided") if w in words), "proved")
     reason = "; ".join(reasons) or f"{compared} entries of what the package computes equal the statement"
-    return {"verdict": word, "reason": reason, "detail": detail, "seconds": round(time.perf_counter() - began, 3)}
+    return {"verdict": word, "reason": reason, "detail": detail, "seconds": round(time.process_time() - began, 3)}
 
 
 def judged(row: Row, parts: Mapping[str, Part], shipped: Any) -> tuple[str, str, Ran]:
@@ -313,10 +313,10 @@ def record(force: bool, console: Console) -> int:
         line, problems = summary(known["results"], routes, "shipped code")
         console.print(f"{line} (up to date)", markup=False)
         return 1 if problems else 0
-    began = time.perf_counter()
+    began = time.process_time()
     progress = track(routes.items(), "shipped code", console=console, disable=not console.is_terminal)
     results = {label: entry(label, route) for label, route in progress}
-    spent = time.perf_counter() - began
+    spent = time.process_time() - began
     evidence.write(
         "code",
         results,
