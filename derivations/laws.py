@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from derivations import proof as kernel
+from derivations.assumed import declared, hypothesis
 from derivations.proof import Chain, Equation, ProofError, Verdict
 from derivations.terms import Diff, Index, Term, indices_of
 from derivations.tex import statement
@@ -73,7 +74,10 @@ class Law:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(g.says for p in self.parts for g in p.claim.given))
+        """Every hypothesis with its formula, then what the declarations of its letters say."""
+        claims = [p.claim for p in self.parts]
+        stated = (hypothesis(g) for claim in claims for g in claim.given)
+        return tuple(dict.fromkeys([*stated, *(line for claim in claims for line in declared(claim))]))
 
     def collected(self, what: str) -> tuple[str, ...]:
         """The union over parts of ``primitives`` or ``definitions``."""

@@ -6,13 +6,17 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
+from derivations.assumed import declared, hypothesis
 from derivations.headlines import statement_tex
 from derivations.laws import Law, Part, law
 from derivations.proof import AtMost, Equation, Minimum, Verdict, Witness
+from derivations.rewritings import counted
 from derivations.terms import Entry, Index, Tensor, Term, children
 from derivations.tex import shown, statement
 from derivations.text import text
 from derivations.wrong_laws import wrong_laws
+
+REWRITINGS = 5  # a label: at least 20 in every family
 
 
 def claim_text(part: Part) -> str:
@@ -76,7 +80,8 @@ def as_text(label: str) -> str:
     for part, verdict in zip(found.parts, found.verdicts, strict=True):
         lines += [f"{part.name}", f"    {claim_text(part)}"]
         lines += [f"    {part.says}"] if part.says else []
-        lines += [f"    assume  {given.says}" for given in part.claim.given]
+        lines += [f"    assume  {hypothesis(given)}" for given in part.claim.given]
+        lines += [f"    assume  {line}" for line in declared(part.claim)]
         lines.append("")
         for number, step in enumerate(steps(part)):
             lines.append(f"    {number:2d}. {step['text']}")
@@ -132,6 +137,7 @@ def as_dict(label: str, *, refute: bool = True) -> dict[str, Any]:
             "comparisons": sum(v.compared for v in found.verdicts),
             "counterexample": examples[0] if examples else None,
             "wrong_laws": [_rejection(row) for row in wrong_laws(label)] if refute else [],
+            "rewritings": counted(found, REWRITINGS if refute else 0),
         },
     }
 

@@ -182,3 +182,9 @@ def verdicts(law: Law, count: int, seed: int = 0) -> list[tuple[Part, Equation, 
         for claim, moves in rewritings(part, share, seed):
             out.append((part, claim, moves, proof.check(claim, part.proof)))
     return out
+
+
+def counted(law: Law, count: int) -> dict[str, int]:
+    """How many of ``count`` rewritings the kernel proves."""
+    found = verdicts(law, count)
+    return {"proved": sum(verdict.word == "proved" for *_, verdict in found), "total": len(found)}
