@@ -141,11 +141,11 @@ def render(context: Any, options: argparse.Namespace) -> int:
         if options.pdf:
             built = pdf(folder, say)
     for sentence in refused:
-        print(f"report: shown as plain text: {sentence}", file=sys.stderr)
+        print(f"report: FAILED a formula is shown as plain text: {sentence}", file=sys.stderr)
     say(f"done in {time.perf_counter() - started:.1f} s")
     if options.open:
         webbrowser.open((folder / name).resolve().as_uri())
-    failed = False
+    failed = bool(refused)
     for label, what in context.failures:
         failed = True
         print(f"report: FAILED {label}: {what}", file=sys.stderr)

@@ -30,7 +30,7 @@ MARKERS = "os^Dv*Px"
 DIVERGING = "PuOr"
 
 STYLE: Any = {
-    "svg.hashsalt": "bayesgrad", "svg.fonttype": "none", "pdf.fonttype": 42, "font.size": 10.0,
+    "svg.hashsalt": "bayesgrad", "svg.fonttype": "none", "pdf.fonttype": 42, "font.size": 9.0,
     "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "axes.spines.top": False,
     "axes.spines.right": False, "axes.edgecolor": FAINT, "axes.labelcolor": INK, "text.color": INK,
     "xtick.color": INK, "ytick.color": INK, "axes.grid": True, "grid.color": FAINT, "grid.alpha": 0.25,
@@ -52,12 +52,13 @@ class Curve:
 
 
 def plain(text: str) -> str:
-    """Data as a label: never a formula."""
-    return clean(text).replace("$", r"\$")
+    """Data as a label: never a formula, and never longer than a legend has room for."""
+    shown = clean(text)
+    return (shown if len(shown) <= 40 else shown[:39] + "…").replace("$", r"\$")
 
 
 @contextmanager
-def canvas(width: float = 6.4, height: float = 3.5, columns: int = 1, **options: Any) -> Iterator[tuple[Figure, Any]]:
+def canvas(width: float = 5.2, height: float = 3.2, columns: int = 1, **options: Any) -> Iterator[tuple[Figure, Any]]:
     """A figure in the house style; closed afterwards."""
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(1, columns, figsize=(width, height), layout="constrained", **options)
@@ -134,7 +135,7 @@ def lines(
         if "y" in log:
             axes.set_yscale("log")
         if len(curves) > 1 or floors:
-            axes.legend(fontsize=8.5, ncols=2 if len(curves) > 3 else 1)
+            axes.legend(fontsize=8, ncols=2 if len(curves) > 3 else 1)
         return export(figure, name)
 
 
@@ -147,7 +148,7 @@ def heat(
     unit: str,
 ) -> dict[str, bytes]:
     """Matrices side by side, each on its own symmetric colour scale; what lies above the diagonal is left empty."""
-    with canvas(3.9 * len(panels), 3.3, len(panels), squeeze=False) as (figure, grid):
+    with canvas(2.95 * len(panels), 2.6, len(panels), squeeze=False) as (figure, grid):
         for axes, (title, rows) in zip(grid[0], panels, strict=True):
             values = np.asarray(rows, dtype=float)
             limit = float(np.abs(values).max()) or 1.0
@@ -162,7 +163,7 @@ def heat(
             )
             axes.set_aspect("equal")
             axes.invert_yaxis()
-            axes.set_title(title, fontsize=10)
+            axes.set_title(title, fontsize=9)
             axes.set_xlabel(x)
             axes.set_ylabel(y)
             ticks = sorted({0, values.shape[0] // 2, values.shape[0] - 1})
@@ -170,6 +171,6 @@ def heat(
             axes.set_yticks([t + 0.5 for t in ticks], [str(t + 1) for t in ticks])
             axes.grid(False)
             bar = figure.colorbar(mesh, ax=axes, shrink=0.8)
-            bar.set_label(unit, fontsize=9)
+            bar.set_label(unit, fontsize=8.5)
             bar.outline.set_visible(False)
         return export(figure, name)

@@ -72,6 +72,15 @@ def test_a_failure_is_rendered_and_is_status_1(tmp_path, capsys):
     assert 'class="note bad"' in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
 
+def test_a_formula_that_cannot_be_set_is_status_1(tmp_path, capsys):
+    def change(found):
+        found["proof"]["results"][LABEL]["detail"]["steps"][0]["tex"] = "x^a^b"
+
+    sample.write(tmp_path / "evidence", change)
+    assert call(tmp_path) == 1
+    assert "shown as plain text: double ^" in capsys.readouterr().err
+
+
 def test_nothing_has_run_yet(tmp_path, capsys):
     assert call(tmp_path) == 0
     evidence = json.loads((tmp_path / "out" / "evidence.json").read_text(encoding="utf-8"))

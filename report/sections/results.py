@@ -58,7 +58,8 @@ _COMMANDS = {"bbar": r"\bar b", "ubar": r"\bar u"}
 
 def lettered(source: object) -> Line:
     """Words with letters of the notation in them: ``a_ij``, ``W_O`` and ``eta`` are set as mathematics."""
-    string, parts, at = str(source).replace("<=", "≤").replace(">=", "≥"), [], 0
+    string, at = str(source).replace("<=", "≤").replace(">=", "≥"), 0
+    parts: list[doc.Inline] = []
     if "$" in string or "`" in string:
         return rich(source)
     for match in _LETTER.finditer(string):
