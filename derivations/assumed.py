@@ -5,8 +5,9 @@ A hypothesis in words alone could say less than its formula; so both are shown.
 
 from __future__ import annotations
 
+from derivations.naming import things_of
 from derivations.proof import AtMost, Equation
-from derivations.terms import Size, Tensor, tensors_of, things_of
+from derivations.terms import Size, Tensor, tensors_of
 from derivations.text import text
 
 KINDS = {"positive": "every entry of {} is positive", "nonnegative": "no entry of {} is negative"}

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from derivations import rules
+from derivations import naming, refutation, rules
 from derivations.index_calculus import flatten, positive, same
-from derivations.numeric import Counterexample, Formal, Real, differs
+from derivations.numeric import Counterexample
 from derivations.terms import (
     AnyIndex,
     Delta,
@@ -27,7 +27,6 @@ from derivations.terms import (
     indices_of,
     lift,
     tensors_of,
-    things_of,
 )
 
 Word = Literal["proved", "refuted", "undecided"]
@@ -186,7 +185,6 @@ class _Run:
         self.used: set[str] = set()
         self.defined: set[str] = set()
         self.compared = 0
-        self.names: dict[str, Any] = {}
         self.vetted: set[Tensor] = set()
         self.meaningful = False
         self.free: set[Index] = set()
@@ -207,8 +205,9 @@ class _Run:
         if odd := [g for g in claim.given if type(g) not in (Equation, AtMost) or type(claim.given) is not tuple]:
             raise ProofError(f"hypothesis {odd[0].says!r}: expected an equation or an inequality")
         self.well_formed(claim.lhs, claim.rhs, *(side for g in claim.given for side in (g.lhs, g.rhs)))
-        for index in self.scope:
-            self.called(index)
+        told = [claim.lhs, claim.rhs, *(side for g in claim.given for side in (g.lhs, g.rhs)), proof.start]
+        if objection := naming.clash([*told, *(step.after for step in proof.steps)], self.scope):
+            raise ProofError(objection)
         self.meaningful = True
         for term in (proof.start, *(step.after for step in proof.steps)):
             self.well_formed(term)
@@ -226,7 +225,7 @@ class _Run:
         for number, (left, step) in enumerate(links):
             where = f"step {number} ({step.rule}: {step.why})"
             follows = self.follows(left, step)
-            doubt, compared = self.evaluated(left, step.after, self.seed + number)
+            doubt, compared = refutation.veto(left, step.after, claim.given, self.bodies, self.seed + number)
             self.compared += compared
             if not follows:
                 return f"{where} does not follow" + (f"; {doubt}" if doubt else "")
@@ -239,16 +238,6 @@ class _Run:
         elif isinstance(claim, Minimum):
             self.minimum(claim, before)
         return ""
-
-    def evaluated(self, left: Term, right: Term, seed: int) -> tuple[Counterexample | None, int]:
-        """An instance on which a link fails, and how many places were compared; hypotheses may be hard to meet."""
-        for tries in (3, 40):
-            found, compared = differs(
-                left, right, self.claim.given, kind=Formal, seed=seed, tries=tries, spread=9, bodies=self.bodies
-            )
-            if compared:
-                break
-        return found, compared
 
     def follows(self, before: Term, step: Step) -> bool:
         """Whether the rule of a step leads from ``before`` to ``step.after``."""
@@ -415,23 +404,14 @@ class _Run:
             self.bound |= bound
             if both := self.free & self.bound:
                 raise ProofError(f"index {min(i.name for i in both)} is used both free and bound")
-            for thing in {i.size for i in bound} | things_of(term):
-                self.called(thing)
             if rules.curvature(term):
                 raise ProofError("a second derivative of a function of which only the gradient is known")
             for tensor in sorted(tensors_of(term) - self.vetted, key=lambda t: t.uid):
                 self.vetted.add(tensor)
                 self.vet(tensor)
 
-    def called(self, thing: Any) -> None:
-        """One name, one thing."""
-        if self.names.setdefault(f"{type(thing).__name__} {thing.name}", thing) != thing:
-            raise ProofError(f"two different things are called {thing.name}")
-
     def vet(self, tensor: Tensor) -> None:
         """A definition depends on its own indices, not on itself, and has the kind that was declared for it."""
-        for thing in (tensor, *tensor.sizes):
-            self.called(thing)
         inner: list[Term] = [t(*(Index("r", size) for size in t.sizes)) for t in tensor.through or ()]
         if tensor.body is not None:
             slots, body = tensor.definition
@@ -440,8 +420,6 @@ class _Run:
                 raise ProofError(f"tensor {tensor.name}: its definition depends on an index that is not its own")
             if rules.curvature(body):
                 raise ProofError("a second derivative of a function of which only the gradient is known")
-            for thing in things_of(body):
-                self.called(thing)
         if any(tensor in tensors_of(t) for t in inner):
             raise ProofError(f"tensor {tensor.name}: it is defined by itself")
         if tensor.body is not None and tensor.kind != "real" and not self.kind_holds(tensor):
@@ -479,41 +457,13 @@ class _Run:
         return False
 
     def refutation(self) -> Counterexample | None:
-        """A certified instance on which the claim itself is false."""
+        """A certified instance on which the claim itself is false, if it means anything."""
         claim = self.claim
         if isinstance(claim, Witness):
-            return self.contradiction(claim)
-        if not self.meaningful:
-            return None
-        left, right = (claim.rhs, claim.lhs) if isinstance(claim, Minimum) else (claim.lhs, claim.rhs)
-        chosen = {t: body for t, body in self.bodies.items() if t.body is None}  # definitions stay as they are
-        try:
-            return differs(
-                left,
-                right,
-                claim.given,
-                kind=Real,
-                seed=self.seed,
-                tries=40,
-                spread=3,
-                at_most=isinstance(claim, (AtMost, Minimum)),
-                bodies=chosen,
-            )[0]
-        except (ValueError, TypeError):
-            return None
-
-    def contradiction(self, claim: Witness) -> Counterexample | None:
-        """The two sides of a false witness, certified to be apart."""
-        left, right = (
-            rules.ball(rules.explicit(t, claim.sizes, claim.values, claim.at)) for t in (claim.lhs, claim.rhs)
-        )
-        apart = not (left - right).contains(0)
-        wrong = apart if claim.relation == "=" else left < right if claim.relation == ">" else left > right
-        sizes = {s.name: n for s, n in claim.sizes.items()}
-        values = {t.name: str(v) for t, v in claim.values.items()}
-        where = {i.name: n + 1 for i, n in claim.at.items()}
-        shown = (left.str(12, radius=False), right.str(12, radius=False))
-        return Counterexample(sizes, values, where, *shown) if wrong else None
+            return refutation.of_witness(claim)
+        sides = (claim.rhs, claim.lhs) if isinstance(claim, Minimum) else (claim.lhs, claim.rhs)
+        bounded = isinstance(claim, (AtMost, Minimum))
+        return refutation.of(*sides, claim.given, bounded, self.bodies, self.seed) if self.meaningful else None
 
 
 def _free(*terms: Term) -> list[Index]:

@@ -380,33 +380,3 @@ def tensors_of(term: Term, cut: tuple[Tensor, ...] = ()) -> set[Tensor]:
 
     visit(term)
     return found
-
-
-def things_of(term: Term) -> set[Size | Lookup]:
-    """The sizes and lookups that a term names outside tensors."""
-    found: set[Size | Lookup] = set()
-
-    def place(index: AnyIndex) -> None:
-        found.add(index.size)
-        if isinstance(index, At):
-            found.update((index.lookup, *index.lookup.sizes))
-            for inner in index.indices:
-                place(inner)
-
-    def visit(t: Term) -> None:
-        match t:
-            case Count(size):
-                found.add(size)
-            case Entry(_, indices):
-                for index in indices:
-                    place(index)
-            case Delta(left, right):
-                place(left)
-                place(right)
-            case Sum(index, _):
-                place(index)
-        for child in children(t):
-            visit(child)
-
-    visit(term)
-    return found
