@@ -59,7 +59,7 @@ def _head(head: Head) -> dict[str, Arguments]:
         "query_gradient": (bayesgrad.query_gradient, (ds, k), {"scale": -0.5}),
         "key_gradient": (bayesgrad.key_gradient, (ds, q), {"scale": -0.5}),
         "loss_decrease": (dynamics.loss_decrease, (q, k, v), {"eta": 0.5}),
-        "loss_change": (dynamics.loss_change, (q, 0.5 * q), {}),
+        "loss_change, sum": (dynamics.loss_change, (q, 0.5 * q), {}),
         "value_step": (dynamics.value_step, (a, u), {"eta": 0.5}),
         "score_step": (dynamics.score_step, (a, u, v), {"eta": 0.5}),
         "feedback": (dynamics.feedback, (a, u), {"eta": 0.5}),
@@ -110,6 +110,11 @@ def _layer(layer: Layer) -> dict[str, Arguments]:
             (layer.x, *weights, layer.targets),
             {**options, **shared, "reduction": "sum", "scale": 0.5},
         ),
+        "block, soft targets": (
+            block.attention_block_gradients,
+            (layer.x, *weights, np.abs(t["z"]) + 0.25),
+            {"y": layer.memory, "heads": layer.heads, "kv_heads": layer.kv_heads, "reduction": "sum"},
+        ),
         "grouped": (bayesgrad.grouped_attention, (q, k, v), {"mask": every}),
         "grouped gradients": (bayesgrad.grouped_attention_gradients, (q, k, v, u), {"mask": every}),
         "split": (bayesgrad.split_heads, (layer.x @ layer.W_Q,), {"heads": layer.heads}),
@@ -146,7 +151,7 @@ def _thin(layer: Layer, name: str) -> np.ndarray:
 NOT_STACKED = frozenset(("W_Q", "W_K", "W_V", "W_O", "c_Q", "c_K", "c_V", "c_O", "priors", "class_weights"))
 """Arguments that have no leading axes, by name; :data:`WEIGHTS_AT` has those by position."""
 
-WEIGHTS_AT = {"block": range(1, 5), "feedback_full": range(4, 5)}
+WEIGHTS_AT = {"block": range(1, 5), "block, soft targets": range(1, 5), "feedback_full": range(4, 5)}
 
 
 def parts(result: Any) -> list[np.ndarray]:
@@ -225,12 +230,26 @@ def judge_stacked(one: Mapping[str, Arguments], two: Mapping[str, Arguments]) ->
         }
         if "priors" in named:
             named["priors"] = np.stack((options["priors"], more["priors"]))
-        got = parts(function(*positional, **named))
-        assert len(got) == len(plain[0]), name
+        made = function(*positional, **named)
+        got, fields = parts(made), _fields(name, made)
+        assert len(got) == len(plain[0]) == len(fields), name
         expected = [
-            np.stack(pair) if x.ndim > pair[0].ndim else pair[0] + pair[1] for x, *pair in zip(got, *plain, strict=True)
+            one_ + two_ if field in SUMMED and name != "cross-entropy, none" else np.stack((one_, two_))
+            for field, one_, two_ in zip(fields, *plain, strict=True)
         ]
         agree(name, got, expected, np.float64, "leading axes")
+
+
+SUMMED = frozenset(
+    ("W_Q", "W_K", "W_V", "W_O", "c_Q", "c_K", "c_V", "c_O", "loss", "scale", "loss_decrease", "loss_change, sum")
+)
+"""Results without leading axes: what belongs to all examples together is summed over them."""
+
+
+def _fields(name: str, made: Any) -> list[str]:
+    if hasattr(made, "_fields"):
+        return [field for field in made._fields if getattr(made, field) is not None]
+    return [name]
 
 
 def turned(head: Head) -> Head:
@@ -241,7 +260,8 @@ def turned(head: Head) -> Head:
 def turned_layer(layer: Layer) -> Layer:
     """The same layer on other inputs."""
     y = None if layer.y is None else 0.5 - layer.y[::-1]
-    return replace(layer, x=layer.x[::-1] * 0.5, y=y, targets=layer.targets[::-1].copy())
+    mask = None if layer.mask is None else layer.mask[::-1].copy()
+    return replace(layer, x=layer.x[::-1] * 0.5, y=y, targets=layer.targets[::-1].copy(), mask=mask)
 
 
 HEADS, LAYERS = heads(scales=(None,)), layers(heads=((2, 1), (4, 2), (2, 2)))

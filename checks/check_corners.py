@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 
@@ -14,13 +18,15 @@ from bayesgrad.testing.engine import derived_seed
 from bayesgrad.testing.profiles import Profile
 
 
-def results(corner: Corner) -> dict[str, np.ndarray]:
-    """Weights, context and gradients from the shipped functions, no warning allowed."""
+def results(corner: Corner, make: Callable[[Any], Any] = np.asarray) -> dict[str, np.ndarray]:
+    """Weights, context and gradients from the shipped functions, on arrays of any library."""
     head = corner.head
-    options = {"mask": head.mask, "bias": head.bias, "scale": head.scale}
-    made = bayesgrad.attention(head.q, head.k, head.v, **options)
-    got = bayesgrad.attention_gradients(head.q, head.k, head.v, head.u, **options)
-    return {
+    q, k, v, u, mask, bias = (
+        None if x is None else make(x) for x in (head.q, head.k, head.v, head.u, head.mask, head.bias)
+    )
+    made = bayesgrad.attention(q, k, v, mask=mask, bias=bias, scale=head.scale)
+    got = bayesgrad.attention_gradients(q, k, v, u, mask=mask, bias=bias, scale=head.scale)
+    found = {
         "weights": made.weights,
         "context": made.context,
         "scores": got.scores,
@@ -28,6 +34,7 @@ def results(corner: Corner) -> dict[str, np.ndarray]:
         "queries": got.queries,
         "keys": got.keys,
     }
+    return {name: np.asarray(x) for name, x in found.items()}
 
 
 @pytest.mark.parametrize("name", CORNERS)
@@ -45,7 +52,7 @@ def check_corner(name: str, profile: Profile, draw_seed: int) -> None:
     @given(CORNERS[name])
     def judge(corner: Corner) -> None:
         with np.errstate(under="ignore"):
-            found = violations(corner, results(corner))
+            found = violations(corner, results(corner)) + violations(corner, results(corner, torch.from_numpy))
         assert not found, f"{name}: {'; '.join(found)}\n  smallest:  {corner!r}"
 
     judge()
@@ -53,14 +60,16 @@ def check_corner(name: str, profile: Profile, draw_seed: int) -> None:
 
 def check_functions_without_keys() -> None:
     """No keys, no rows: each function answers with zeros, or with no entries."""
-    none, row = np.zeros((2, 0)), np.zeros((2,))
-    assert bayesgrad.softmax(none).shape == (2, 0)
-    assert bayesgrad.log_softmax(none).shape == (2, 0)
-    assert np.array_equal(bayesgrad.logsumexp(none), np.full(2, -np.inf))
-    assert bayesgrad.fisher(none).shape == (2, 0, 0)
-    assert np.array_equal(dynamics.frame_precision_bound(none, none), row)
-    assert dynamics.saturation_bound(none, none).shape == (2, 0)
-    assert dynamics.natural_direction(none).shape == (2, 0)
+    for lead in ((2,), (3, 2)):
+        none, row = np.zeros((*lead, 0)), np.zeros(lead)
+        assert bayesgrad.softmax(none).shape == (*lead, 0)
+        assert bayesgrad.log_softmax(none).shape == (*lead, 0)
+        assert np.array_equal(bayesgrad.logsumexp(none), row - np.inf)
+        assert bayesgrad.fisher(none).shape == (*lead, 0, 0)
+        assert np.array_equal(dynamics.frame_precision_bound(none, none), row)
+        assert dynamics.saturation_bound(none, none).shape == (*lead, 0)
+        assert dynamics.natural_direction(none).shape == (*lead, 0)
+    assert dynamics.natural_direction(np.ones((2, 1))).tolist() == [[0.0], [0.0]]
     assert bayesgrad.cross_entropy(np.zeros((0, 3)), np.zeros(0, dtype=int)).loss == 0
     assert bayesgrad.cross_entropy(np.zeros((0, 3)), np.zeros((0, 3))).loss == 0
 
@@ -91,6 +100,12 @@ def check_ignored_targets() -> None:
     one = bayesgrad.cross_entropy(z, np.array([2, -100]))
     assert np.array_equal(one.logit_gradient[1], np.zeros(3))
     assert np.isclose(one.loss, np.log(np.exp([1.0, 2.0, 3.0]).sum()) - 3.0)
+    z3, t3 = np.arange(12.0).reshape(2, 3, 2) / 5, np.arange(1.0, 13.0).reshape(2, 3, 2) / 7
+    for reduction in ("mean", "sum"):
+        flat = bayesgrad.cross_entropy(z3.reshape(6, 2), t3.reshape(6, 2), reduction=reduction)
+        stacked = bayesgrad.cross_entropy(z3, t3, reduction=reduction)
+        assert np.isclose(flat.loss, stacked.loss, rtol=1e-14)
+        assert np.allclose(flat.logit_gradient.reshape(2, 3, 2), stacked.logit_gradient, rtol=1e-13)
     impossible = bayesgrad.cross_entropy(np.array([[0.0, -np.inf]]), np.array([[1.0, 0.0]]))
     assert impossible.loss == 0
     assert np.array_equal(impossible.logit_gradient, np.zeros((1, 2)))

@@ -8,9 +8,10 @@ import numpy as np
 
 import bayesgrad
 from bayesgrad import block, heads
+from bayesgrad.testing.engine import LawViolation
 from bayesgrad.testing.examples import Layer
 from bayesgrad.testing.strategies import layers
-from checks.oracles.layers import HEADS_APART, LOSS, by_head, layer_gradients, present
+from checks.oracles.layers import HEADS_APART, LOSS, STAGES, by_head, layer_gradients, present
 from checks.registry import checks
 
 WEIGHTS = ("W_Q", "W_K", "W_V", "W_O")
@@ -20,7 +21,7 @@ GROUPS = ((2, 1), (2, 2), (2, 1), (3, 1), (2, 2), (4, 2))
 
 def whole(layer: Layer) -> block.BlockGradients:
     """Loss, gradients and what lies between, from ``attention_block_gradients``."""
-    biases: dict[str, Any] = {name: layer.bias(name) for name in BIASES}
+    biases: dict[str, Any] = {name: getattr(layer, name) for name in BIASES}
     return block.attention_block_gradients(
         layer.x,
         layer.W_Q,
@@ -50,12 +51,29 @@ def parts(layer: Layer) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray,
     return got.queries, got.keys, got.values, g, r
 
 
-@checks("attention.upstream", oracle=layer_gradients("g"), given=layers(), states={"upstream": "g"})
+@checks(
+    "attention.upstream",
+    oracle=(*layer_gradients("g"), *STAGES),
+    given=layers(),
+    states={"upstream": "g"},
+)
 def check_upstream(layer: Layer) -> dict[str, Any]:
-    """u_i = dL/dg_i = r_i W_O^T."""
-    between = whole(layer).attention
+    """u_i = dL/dg_i = r_i W_O^T, and everything that lies between input and loss."""
+    got = whole(layer)
+    between = got.attention
     assert between is not None
-    return {"g": between.upstream[0]}
+    return {
+        "g": between.upstream[0],
+        "q": between.queries[0],
+        "k": between.keys[0],
+        "v": between.values[0],
+        "a": between.attention.weights[0],
+        "context": between.attention.context[0],
+        "s": np.where(layer.visible, between.attention.scores[0], 0.0),
+        "z": between.logits,
+        "u W_O": between.logit_gradient @ layer.W_O.T,
+        "dq": between.gradients.queries[0],
+    }
 
 
 @checks(
@@ -68,7 +86,7 @@ def check_projection_laws(layer: Layer) -> dict[str, Any]:
     """dL/dW_Q = sum_i x_i^T dL/dq_i, likewise W_K, W_V, W_O and the biases."""
     dq, dk, dv, g, r = parts(layer)
     got = bayesgrad.projection_gradients(layer.x, dq, dk, dv, y=layer.y, context=g, logits=r)
-    return {name: getattr(got, name) for name in (*WEIGHTS, *BIASES)}
+    return {name: getattr(got, name) for name in present(layer, (*WEIGHTS, *BIASES))}
 
 
 @checks(
@@ -104,14 +122,18 @@ def inputs(layer: Layer) -> dict[str, Any]:
 
 @checks(
     "attention.multi-head",
-    oracle=(*layer_gradients("W_K", "W_V", "W_O", "c_V", "x", differentiate=("W_K",)), *LOSS),
+    oracle=(*layer_gradients("W_Q", "W_K", "W_V", "W_O", "c_Q", "c_V", "c_O", "x", differentiate=("W_K",)), *LOSS),
     given=layers(heads=GROUPS, pairs=True),
     share=0.5,
 )
 def check_multi_head(layer: Layer) -> dict[str, Any]:
     """Query head h reads key/value head h // (H/G), whose gradient sums over its group."""
     got = whole(layer)
-    return {"L": np.asarray(got.loss), **{name: getattr(got, name) for name in ("W_K", "W_V", "W_O", "c_V", "x")}}
+    for name in BIASES:
+        if (getattr(got, name) is None) != (getattr(layer, name) is None):
+            raise LawViolation(f"attention.multi-head: the gradient of {name} is there without {name}, or missing")
+    names = present(layer, ("W_Q", "W_K", "W_V", "W_O", "c_Q", "c_V", "c_O", "x"))
+    return {"L": np.asarray(got.loss), **{name: getattr(got, name) for name in names}}
 
 
 @checks(

@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import torch
 
 from bayesgrad.testing.corners import CORNERS, violations
 from bayesgrad.testing.engine import Check, derived_seed, disagreements, references
@@ -57,8 +58,8 @@ class Bench:
     def passes(self) -> bool:
         """Whether everything is as it should be; a warning or an exception is not."""
         try:
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(), np.errstate(under="ignore"):
+                warnings.simplefilter("error")
                 self.judge()
         except Exception:
             return False
@@ -89,8 +90,9 @@ def _of_corners() -> Iterable[Bench]:
         for number, corner in enumerate(example_of(strategy, 6, derived_seed(f"mutants/{name}", 0))):
 
             def judge(corner: Any = corner) -> None:
-                if violations(corner, check_corners.results(corner)):
-                    raise Wrong("corner")
+                for make in (np.asarray, torch.from_numpy):
+                    if violations(corner, check_corners.results(corner, make)):
+                        raise Wrong("corner")
 
             yield Bench(f"corner: {name} {number}", judge)
     for name, judge in vars(check_corners).items():

@@ -163,7 +163,7 @@ def logits(draw: st.DrawFn, *, ignored: bool = True, class_weights: bool = True,
         kept[0] = True
         targets = np.where(kept, targets, -100)
     omega = entries.positives(C) if class_weights and draw(st.booleans()) else None
-    eps = draw(st.sampled_from((0.0, 0.25, 0.1))) if smoothing else 0.0
+    eps = draw(st.sampled_from((0.0, 0.25, 0.1, 1.0))) if smoothing else 0.0
     return Logits(z, targets, draw(st.sampled_from(("sum", "mean"))), omega, eps)
 
 
@@ -353,7 +353,7 @@ def moved(draw: st.DrawFn) -> Moved:
 
 def rates() -> st.SearchStrategy[Rate]:
     """Step sizes from 1/64 to 64."""
-    return st.builds(Rate, st.integers(1, 4096).map(lambda r: r / UNIT))
+    return st.builds(Rate, st.one_of(st.integers(1, 64), st.integers(1, 4096)).map(lambda r: r / UNIT))
 
 
 def example_of(strategy: st.SearchStrategy, number: int, seed: int = 0) -> list:

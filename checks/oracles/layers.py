@@ -6,13 +6,14 @@ import numpy as np
 
 from bayesgrad.testing.engine import Oracle, Reference, named, unbounded
 from bayesgrad.testing.examples import Layer
+from bayesgrad.testing.jets import matmul, matmul_t
 from bayesgrad.testing.oracles import differences, forward, reverse
 from checks.oracles.heads import smooth
 
 
 def present(layer: Layer, names: tuple[str, ...]) -> list[str]:
-    """Those of the named parameters that the layer has (y only in cross-attention)."""
-    return [name for name in names if name != "y" or layer.y is not None]
+    """Those of the named parameters that the layer has: y only in cross-attention, biases only where given."""
+    return [name for name in names if name[:2] not in ("y", "c_") or getattr(layer, name) is not None]
 
 
 def layer_gradients(*names: str, differentiate: tuple[str, ...] | None = None) -> tuple[Oracle, ...]:
@@ -78,3 +79,35 @@ LOSS = (
     Oracle("forward jets", _loss_forward),
     Oracle("PyTorch", lambda layer: unbounded({"L": reverse.run_layer(layer)["L"].detach().numpy()})),
 )
+
+
+def _stages_forward(layer: Layer) -> dict[str, Reference]:
+    stage = forward.run_layer(layer)
+    seen = layer.visible.astype(float)
+    s = matmul_t(stage["q"], stage["k"]) * layer.the_scale
+    e = s.exp() * seen
+    a = e / e.sum(-1)[..., None]
+    context = matmul(a, stage["v"])
+    jets = {
+        "q": stage["q"],
+        "k": stage["k"],
+        "v": stage["v"],
+        "z": stage["z"],
+        "s": s * seen,
+        "a": a,
+        "context": context,
+    }
+    gradients = named(forward.layer_gradients(layer, "q", "g"))
+    found = {name: Reference(jet.x, jet.ex) for name, jet in jets.items()}
+    return {**found, "u W_O": gradients["g"], "dq": gradients["q"]}
+
+
+def _stages_reverse(layer: Layer) -> dict[str, Reference]:
+    graph = {name: x.detach().numpy() for name, x in reverse.run_layer(layer).items()}
+    gradients = reverse.layer_gradients(layer, "q", "g")
+    found = {name: graph[name] for name in ("q", "k", "v", "z")}
+    found |= {"a": graph["a"][0], "context": graph["g"], "s": np.where(layer.visible, graph["s"][0], 0.0)}
+    return unbounded({**found, "u W_O": gradients["g"], "dq": gradients["q"]})
+
+
+STAGES = (Oracle("forward jets", _stages_forward), Oracle("PyTorch reverse mode", _stages_reverse))
