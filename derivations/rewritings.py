@@ -187,4 +187,4 @@ def verdicts(law: Law, count: int, seed: int = 0) -> list[tuple[Part, Equation, 
 def counted(law: Law, count: int) -> dict[str, int]:
     """How many of ``count`` rewritings the kernel proves."""
     found = verdicts(law, count)
-    return dict(proved=sum(verdict.word == "proved" for *_, verdict in found), total=len(found))
+    return {"proved": sum(verdict.word == "proved" for *_, verdict in found), "total": len(found)}
