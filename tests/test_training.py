@@ -380,3 +380,17 @@ def test_a_wrong_law_does_not_pass_the_observation(tmp_path, monkeypatch):
     for label in ("attention.routing-law", "attention.query-law", "attention.key-law", "dynamics.loss-decrease"):
         assert found[label]["verdict"] == "not confirmed", label
     assert found["attention.value-law"]["verdict"] == "confirmed"
+
+
+# the bench
+
+
+def test_the_bench_finds_the_same_losses_by_every_path(capsys):
+    from bayesgrad.training import bench
+
+    found = bench.measure(TOY, seeds=1, steps=7, turn=3)
+    assert set(found["seconds"]) == set(gradients.WAYS)
+    assert all(seconds > 0 for seconds in found["seconds"].values())
+    assert max(found["final_loss_difference"].values()) < 1e-5
+    assert bench.main(["--seeds", "0"]) == 2
+    assert "--seeds: got 0" in capsys.readouterr().err

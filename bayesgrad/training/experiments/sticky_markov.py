@@ -36,18 +36,12 @@ TUNED: dict[str, tuple[Callable[[float], Any], ...]] = {
     "SGD, tuned": (lambda rate: SGD(rate=rate),),
     "EM-like (W_V x 10), tuned": (lambda rate: SGD(rate=rate, factors={"W_V": 10.0}),),
     "W_O x 10, tuned": (lambda rate: SGD(rate=rate, factors={"W_O": 10.0}),),
-    "natural routing, tuned": (
-        lambda rate: Natural(rate=rate, routing=1e-3),
-        lambda rate: Natural(rate=rate, routing=1e-2),
-    ),
-    "alternating, tuned": (
-        lambda rate: Alternating(rate=rate, e_factor=1.0),
-        lambda rate: Alternating(rate=rate, e_factor=30.0),
-    ),
+    "natural routing, tuned": (lambda rate: Natural(rate=rate, routing=1e-3),),
+    "alternating, tuned": (lambda rate: Alternating(rate=rate, e_factor=30.0),),
 }
 PLAIN_TUNED, VALUES_TUNED, READ_OUT_TUNED = tuple(TUNED)[:3]
 LADDER = tuple(0.02 * 4.0**k for k in range(6))
-MULTIPLES = tuple(2.0**-k for k in range(4))
+MULTIPLES = tuple(2.0**-k for k in range(3))
 TUNING_SEEDS = (1000, 1001)
 BUDGET = 400
 """Forward-and-backward passes that every tuned arm may spend."""
