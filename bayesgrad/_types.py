@@ -53,3 +53,6 @@ else:
 
 Scale = Any
 """A real number, or an array without axes."""
+
+Real = float | int
+"""A real number; NumPy's own scalars count."""

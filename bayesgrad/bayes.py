@@ -16,7 +16,7 @@ import math
 from typing import NamedTuple
 
 from bayesgrad import _arrays, _checks
-from bayesgrad._types import Array, Floats, Ints
+from bayesgrad._types import Array, Floats, Ints, Real
 
 UNITS = ("nats", "bits")
 
@@ -356,7 +356,7 @@ def sticky_markov_predictive(
     transition: Floats[Array, "*batch states states"],
     *,
     initial: Floats[Array, "*batch states"],
-    noise: float = 1.0,
+    noise: Real = 1.0,
     validate: bool = True,
 ) -> Floats[Array, "*batch time states"]:
     """p(y_t | x_1..x_t) where x_t = mu_{y_{t-1}} + noise N(0, I): the filtered y_{t-1}, taken one step by P.

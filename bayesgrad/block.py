@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bayesgrad import _arrays, _checks
-from bayesgrad._types import Array, Bools, Floats, Scale
+from bayesgrad._types import Array, Bools, Floats, Real, Scale
 from bayesgrad.attention import Attention, checked, context_of, upstream, weigh
 from bayesgrad.cross_entropy import cross_entropy
 from bayesgrad.gradients import AttentionGradients, backward
@@ -110,7 +110,7 @@ def attention_block_gradients(
     reduction: str = "mean",
     ignore_index: int = -100,
     class_weights: Floats[Array, " classes"] | None = None,
-    label_smoothing: float = 0.0,
+    label_smoothing: Real = 0.0,
     intermediates: bool = False,
     validate: bool = True,
 ) -> BlockGradients:

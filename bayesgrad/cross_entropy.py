@@ -21,7 +21,7 @@ import math
 from typing import NamedTuple
 
 from bayesgrad import _arrays, _checks
-from bayesgrad._types import Array, Floats
+from bayesgrad._types import Array, Floats, Real
 from bayesgrad.softmax import log_weights_of, weights_of
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -44,7 +44,7 @@ class Options(NamedTuple):
 
 
 def options(
-    xp: _arrays.Namespace, classes: int, reduction: str, ignore_index: int, class_weights: Array, label_smoothing: float
+    xp: _arrays.Namespace, classes: int, reduction: str, ignore_index: int, class_weights: Array, label_smoothing: Real
 ) -> Options:
     """Look at the options once, for the dense and for the fused form."""
     _checks.choice("reduction", reduction, REDUCTIONS)
@@ -99,7 +99,7 @@ def _one_hot(
             found = int(y[outside][0])
             raise ValueError(f"targets: got {found}, expected 0..{classes - 1} or ignore_index = {ignore}")
     one = own.logical_and(_arrays.one_hot(xp, y, classes), own.expand_dims(counted, axis=-1))
-    return _arrays.keep(xp, one, _arrays.full_like(xp, like, shape, 1))
+    return _arrays.keep(xp, one, _arrays.full_like(xp, like, shape, 1.0))
 
 
 def cross_entropy(
@@ -109,7 +109,7 @@ def cross_entropy(
     reduction: str = "mean",
     ignore_index: int = -100,
     class_weights: Floats[Array, " classes"] | None = None,
-    label_smoothing: float = 0.0,
+    label_smoothing: Real = 0.0,
     validate: bool = True,
 ) -> CrossEntropy:
     """Cross-entropy in nats and its gradient in the logits.

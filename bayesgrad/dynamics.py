@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bayesgrad import _arrays, _checks
-from bayesgrad._types import Array, Bools, Floats
+from bayesgrad._types import Array, Bools, Floats, Real
 from bayesgrad.gradients import _advantage, _score_gradient, _weights_and
 
 
@@ -51,7 +51,7 @@ class Replicator(NamedTuple):
     mean_compatibility: Array
 
 
-def loss_decrease(*gradients: Floats[Array, "*_"], eta: float) -> Floats[Array, ""]:
+def loss_decrease(*gradients: Floats[Array, "*_"], eta: Real) -> Floats[Array, ""]:
     """dL = -eta |gradient|^2 along each block's own gradient; blocks add.
 
     Args:
@@ -92,7 +92,7 @@ def loss_change(gradient: Floats[Array, "*shape"], step: Floats[Array, "*shape"]
 
 
 def value_step(
-    weights: Floats[Array, "*batch queries keys"], u: Floats[Array, "*batch queries values"], *, eta: float
+    weights: Floats[Array, "*batch queries keys"], u: Floats[Array, "*batch queries values"], *, eta: Real
 ) -> ValueStep:
     """dv = -eta a^T u, and what follows: dg = -eta a a^T u (exact at fixed weights), dL = -eta |a^T u|^2.
 
@@ -115,7 +115,7 @@ def score_step(
     u: Floats[Array, "*batch queries values"],
     v: Floats[Array, "*batch keys values"],
     *,
-    eta: float,
+    eta: Real,
     validate: bool = True,
 ) -> ScoreStep:
     """ds = eta a A, and what follows: da_j = a_j (ds_j - sum_k a_k ds_k), dg = da v, dL = -eta sum (a A)^2.
@@ -140,7 +140,7 @@ def score_step(
 
 
 def feedback(
-    weights: Floats[Array, "*batch queries keys"], u: Floats[Array, "*batch queries values"], *, eta: float
+    weights: Floats[Array, "*batch queries keys"], u: Floats[Array, "*batch queries values"], *, eta: Real
 ) -> Feedback:
     """db_ij = -eta sum_l a_lj u_i.u_l and dA_ij = sum_k a_ik db_ik - db_ij after a value step, a and u held fixed.
 
@@ -173,7 +173,7 @@ def feedback_full(
     W_O: Floats[Array, "values classes"],
     *,
     totals: Floats[Array, "*batch queries"],
-    eta: float,
+    eta: Real,
     W_O_step: Floats[Array, "values classes"] | None = None,
     c_O_step: Floats[Array, " classes"] | None = None,
 ) -> Feedback:
@@ -223,7 +223,7 @@ def weight_space_value_step(
     x: Floats[Array, "*batch keys d_x"],
     value_gradient: Floats[Array, "*batch keys values"],
     *,
-    eta: float,
+    eta: Real,
     bias: bool = False,
 ) -> Floats[Array, "*batch keys values"]:
     """dv_j = -eta sum_l (x_j.x_l) dL/dv_l: what training W_V does to the values (a value bias adds 1 to each x_j.x_l).
@@ -302,7 +302,7 @@ def replicator_step(
     weights: Floats[Array, "*batch queries keys"],
     compatibility: Floats[Array, "*batch queries keys"],
     *,
-    eta: float,
+    eta: Real,
     validate: bool = True,
 ) -> Floats[Array, "*batch queries keys"]:
     """a_j exp(-eta b_j) / Z: exactly the time-eta flow at fixed b, and Bayes' rule with likelihood exp(-eta b_j).

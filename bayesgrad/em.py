@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesgrad import _arrays, _checks
-from bayesgrad._types import Array, Floats, Scale
+from bayesgrad._types import Array, Floats, Real, Scale
 from bayesgrad.attention import attention
 from bayesgrad.cross_entropy import cross_entropy
 from bayesgrad.dynamics import replicator_step
@@ -138,7 +138,7 @@ def proximal_e_step(
     weights: Floats[Array, "*batch queries keys"],
     compatibility: Floats[Array, "*batch queries keys"],
     *,
-    eta: float,
+    eta: Real,
     validate: bool = True,
 ) -> Floats[Array, "*batch queries keys"]:
     """argmin over the simplex of sum_j a_j b_j + KL(a || a0)/eta: a0_j exp(-eta b_j) / Z.
@@ -158,7 +158,7 @@ def proximal_m_step(
     weights: Floats[Array, "*batch queries keys"],
     u: Floats[Array, "*batch queries values"],
     *,
-    eta: float,
+    eta: Real,
 ) -> Floats[Array, "*batch keys values"]:
     """argmin over v of sum_ij a_ij u_i.v_j + |v - v0|^2/(2 eta): v0_j - eta sum_i a_ij u_i.
 
@@ -208,7 +208,7 @@ def gaussian_mixture_responsibilities(
     return _arrays.narrow(xp, q.dtype, _arrays.multiply_in(xp, prior, (long - far) * scale / 2))
 
 
-def not_variational_witness(eta: float = 1.0) -> Witness:
+def not_variational_witness(eta: Real = 1.0) -> Witness:
     """An instance in which the value step lowers the loss and the routing step then raises it above the start.
 
     With w = min(1, 1/sqrt(eta)), V = max(4, 4/eta): v = ((1+V)/w, (1-V)/w), W_O = (0, w, -w), one query, two keys,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bayesgrad import _arrays, _checks
-from bayesgrad._types import Array, Bools, Floats, Scale
+from bayesgrad._types import Array, Bools, Floats, Real, Scale
 from bayesgrad.attention import Attention, checked, context_of, weigh
 from bayesgrad.gradients import AttentionGradients, _advantage, backward
 
@@ -48,7 +48,7 @@ class Explanation:
     loss_by_scores: Array
     loss_by_values: Array
     advantage_change: Array
-    eta: float
+    eta: Real
 
     @property
     def weights(self) -> Array:
@@ -126,7 +126,7 @@ def explain(
     bias: Floats[Array, "*_"] | None = None,
     scale: Scale = None,
     dropout: Floats[Array, "*_"] | None = None,
-    eta: float = 1.0,
+    eta: Real = 1.0,
 ) -> Explanation:
     """Weights, compatibilities, advantages, responsibilities and predicted first-order changes of one head.
 
@@ -165,20 +165,22 @@ def explain(
     change = xp.matmul(head.u, _arrays.transpose(xp, value_step))
     change = change if head.dropout is None else change * head.dropout
     narrow = _arrays.narrow
-    advantage = _advantage(xp, made.weights, got.weights)
-    found = narrow(
-        xp,
-        q.dtype,
-        got.weights,
-        advantage,
-        (advantage + got.weights)[..., 0] if advantage.shape[-1] else xp.sum(head.u * made.context, axis=-1),
-        xp.sum(used, axis=-2),
-        got.scores * -eta,
-        value_step,
-        xp.sum(got.scores * got.scores) * -eta,
-        xp.sum(got.values * got.values) * -eta,
-        _advantage(xp, made.weights, change),
-    )
+    # With dropout the context holds a D: u.g is the mean of b all the same.
+    mean = xp.sum(head.u * made.context, axis=-1)
+    found = {
+        "compatibility": got.weights,
+        "advantage": _advantage(xp, made.weights, got.weights),
+        "mean_compatibility": mean,
+        "responsibility": xp.sum(used, axis=-2),
+        "score_step": got.scores * -eta,
+        "value_step": value_step,
+        "loss_by_scores": xp.sum(got.scores * got.scores) * -eta,
+        "loss_by_values": xp.sum(got.values * got.values) * -eta,
+        "advantage_change": _advantage(xp, made.weights, change),
+    }
     return Explanation(
-        Attention(*narrow(xp, q.dtype, *made)), AttentionGradients(*narrow(xp, q.dtype, *got)), *found, eta
+        attention=Attention(*narrow(xp, q.dtype, *made)),
+        gradients=AttentionGradients(*narrow(xp, q.dtype, *got)),
+        eta=eta,
+        **{name: narrow(xp, q.dtype, x) for name, x in found.items()},
     )

@@ -23,7 +23,7 @@ from typing import Any
 
 from bayesgrad import _arrays, _checks, masks
 from bayesgrad._tiles import Targets, Visibility, operations, outside_the_graph
-from bayesgrad._types import Array, Bools, Floats, Scale
+from bayesgrad._types import Array, Bools, Floats, Real, Scale
 from bayesgrad.block import BlockGradients, sizes
 from bayesgrad.cross_entropy import options, target_mass
 
@@ -52,7 +52,7 @@ def attention_block_gradients(
     reduction: str = "mean",
     ignore_index: int = -100,
     class_weights: Floats[Array, " classes"] | None = None,
-    label_smoothing: float = 0.0,
+    label_smoothing: Real = 0.0,
     tile: int | None = None,
     validate: bool = True,
 ) -> BlockGradients:
