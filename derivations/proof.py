@@ -289,6 +289,7 @@ class _Run:
             return replaced, after
         hole = Tensor("□", tuple(i.size for i in free))
         around = lift(context(hole))
+        self.well_formed(around)
         if caught := indices_of(around)[1] & set(mine):
             raise ProofError(f"rewrite: the context binds the index {min(i.name for i in caught)} of the equation")
         self.placed(around)

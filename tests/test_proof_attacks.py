@@ -351,6 +351,17 @@ def lying_kind_inside_a_definition():
     return claim, Chain(claim.lhs).definition(lift(1), "cancel", inside)
 
 
+@attack
+def lying_kind_inside_a_context():
+    """Z is called positive and may be 0; it stands in the context alone and has cancelled before and after."""
+    mass = Tensor("Z", (), "positive", lambda: total(lambda k: exp(x(k)), over=n))
+    known = Equation(c() + c(), 2 * c())
+    assert_proved_or_raise(known, Chain(known.lhs))
+    claim = Equation(2 * c(), c() + c())
+    chain = Chain(claim.lhs).rewrite(c() + c(), "", known, lambda hole: hole() * mass() * inv(mass()))
+    return claim, chain
+
+
 # -- derivatives -------------------------------------------------------------------------------------------------------
 
 
