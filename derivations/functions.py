@@ -119,6 +119,10 @@ class Functions:
             self._symbols[name] = self._new(name, draw)[1]
         return self._symbols[name]
 
+    def never_positive(self, p: Poly) -> bool:
+        """Whether p is a number, and 0 or less."""
+        return p.is_zero() or (p.is_constant() and p.leading_coefficient() < 0)
+
     @property
     def size(self) -> int:
         """How many generators there are by now."""
@@ -413,10 +417,13 @@ class Functions:
         return out
 
     def used(self, polys: Iterable[Poly]) -> list[int]:
-        """The generators that occur in any of ``polys``."""
+        """The generators that occur in any of ``polys``, in the denominators of their inverses as well."""
         found: set[int] = set()
-        for p in polys:
-            found.update(n for n, degree in enumerate(p.degrees()) if degree > 0)
+        todo = list(polys)
+        while todo:
+            new = {n for n, degree in enumerate(todo.pop().degrees()) if degree > 0} - found
+            found |= new
+            todo += [self._inverse_at[n].f for n in new if n in self._inverse_at]
         return sorted(found)
 
     def show(self, p: Poly) -> str:

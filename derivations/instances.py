@@ -42,6 +42,10 @@ Bodies = Mapping[Tensor, Callable[..., Any] | None]
 PATTERNS = ("all", "holes", "empty row")
 
 
+class NoSuchCase(Undecided):
+    """The sizes of this case contradict what the claim declares: there is nothing to compare."""
+
+
 @dataclass(frozen=True)
 class Case:
     """Sizes by name, and which pairs are visible: all of them, some, or some but none in the first row."""
@@ -180,6 +184,8 @@ class Instance:
         if self.body(tensor) is not None:
             term, env = self.opened(tensor, at)
             out = self.jet(term, env, seeds)
+            if tensor.kind == "positive" and self.ring.never_positive(out.value):
+                raise NoSuchCase(f"{tensor.name} is declared positive, and is {out.value} at these sizes")
             return Jet(self.ring, {where: self.ring.shorter(p) for where, p in out.parts.items()})
         if tensor.kind == "indicator":
             last = self.size(tensor.sizes[-1]) - 1 if tensor.sizes else 0
