@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -70,13 +71,12 @@ def test_a_killed_worker_loses_nothing(tmp_path):
     killed = []
 
     def watch(active):
-        # kill one worker, found as a child of ours, once both runs are under way
+        # kill one worker, once both runs are under way
         if killed or any(not (job.folder(tmp_path / "a") / "checkpoints").exists() for job in todo):
             return
-        children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
-        workers = [int(c) for c in children if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes()]
-        os.kill(workers[-1], signal.SIGKILL)
-        killed.append(workers[-1])
+        worker = multiprocessing.active_children()[-1]
+        worker.kill()
+        killed.append(worker)
 
     sweep.run_jobs(todo, tmp_path / "a", "x", workers=2, watch=watch)
     assert killed

@@ -1,8 +1,9 @@
 """The observed route of the evidence: what training runs say about labels and claims, read from records alone.
 
 One fragment, ``report/build/evidence/observed.json``, in the common form of all routes: results by label, the sources
-whose content it depends on, and the table of claims. A full record that today's criteria judged comes before a quick
-one.
+whose content it depends on, and the table of claims. Laws are read from the quick records, which are redone whenever a
+source changes, so that "confirmed" is about today's code; claims from the full records, where today's criteria judged
+them. Either stands in where the other is missing.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ SCHEMA = 1
 MODULE = "bayesgrad.training.cli"
 
 
-def best_records(checkout: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
-    """Per experiment the record to speak from: full before quick, only whole ones, only today's criteria."""
+def best_records(checkout: Path, sizes: tuple[str, str]) -> dict[str, tuple[Path, dict[str, Any]]]:
+    """Per experiment the first record in the order of ``sizes`` that is whole and judged by today's criteria."""
     found = {}
     for name, experiment in EXPERIMENTS.items():
-        for size in ("full", "quick"):
+        for size in sizes:
             path = records.path_of(checkout, name, size)
             if not path.exists():
                 continue
@@ -38,14 +39,17 @@ def best_records(checkout: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
 
 def fragment(checkout: Path = CHECKOUT) -> dict[str, Any]:
     """The observed fragment as plain data."""
-    best = best_records(checkout)
+    for_laws = best_records(checkout, ("quick", "full"))
+    for_claims = best_records(checkout, ("full", "quick"))
     results: dict[str, Any] = {}
     judged: dict[str, dict[str, Any]] = {}
-    for path, record in best.values():
+    for path, record in for_laws.values():
         name = path.relative_to(checkout).as_posix()
         for label, row in record["results"].items():
             # the experiment about the laws themselves comes first and speaks for a label
             results.setdefault(label, row | {"record": name})
+    for path, record in for_claims.values():
+        name = path.relative_to(checkout).as_posix()
         for row in record["claims"]:
             judged.setdefault(row["id"], row | {"record": name})
     claims = []
@@ -67,7 +71,8 @@ def fragment(checkout: Path = CHECKOUT) -> dict[str, Any]:
             {"id": claim.id, "statement": claim.statement, "source": claim.source} | {key: row[key] for key in keys}
         )
     sources = closure(MODULE)
-    for path, _ in best.values():
+    used = [*for_laws.values(), *for_claims.values()]
+    for path, _ in used:
         sources[path.relative_to(checkout).as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
     return {
         "schema": SCHEMA,
@@ -75,7 +80,9 @@ def fragment(checkout: Path = CHECKOUT) -> dict[str, Any]:
         "versions": versions(),
         "sources": sources,
         "results": results,
-        "seconds": round(sum(record["seconds"] for _, record in best.values()), 3),
+        "seconds": round(
+            sum(record["seconds"] for _, record in {path: (path, record) for path, record in used}.values()), 3
+        ),
         "claims": claims,
     }
 
