@@ -133,9 +133,6 @@ def render(context: Any, options: argparse.Namespace) -> int:
     say(f"{folder / name} ({len(page.encode('utf-8')) / 2**20:.2f} MiB)")
     built = True
     if not options.only:
-        for figure, formats in tree.figures.items():
-            if "pdf" in formats:
-                write(folder / "figures" / f"{figure}.pdf", formats["pdf"])
         write(folder / "bayesgrad.tex", printer.tex(context, tree).encode("utf-8"))
         say(f"{folder / 'bayesgrad.tex'}")
         if options.pdf:

@@ -2,7 +2,7 @@ r"""A pen for small pictures: the same strokes as inline SVG for the page and as
 
     canvas = Canvas((0, 3), (-1, 2));  canvas.line([(0, -1), (3, 2)], "c1");  canvas.text(3, 2, r"$t - 1$")
 
-Coordinates are the picture's own. Colours are names (``ink``, ``faint``, ``c1``, ``c2``, ``c3``) that page and paper
+Coordinates are the picture's own. Colours are names (``ink``, ``faint``, ``c1`` to ``c8``) that page and paper
 map to theirs; every kind has dashes or a shape of its own as well, so that no difference rests on colour alone. A label
 between dollars is a formula of letters with scripts; anything else is text.
 """
@@ -16,7 +16,17 @@ from report.filters import escape_html, escape_tex
 from report.symbols import SYMBOLS
 
 Point = tuple[float, float]
-DASH = {"c1": "", "c2": "6 3", "c3": "2 3", "ink": "", "faint": ""}
+DASH = {
+    "c1": "", "c2": "6 3", "c3": "2 3", "c4": "8 3 2 3", "c5": "10 4", "c6": "4 2 1 2", "c7": "1 2", "c8": "12 3 2 3",
+    "ink": "", "faint": "",
+}  # fmt: skip
+_CORNERS = {
+    "square": ((-1, -1), (1, -1), (1, 1), (-1, 1)),
+    "triangle": ((0, -1.25), (1.15, 0.9), (-1.15, 0.9)),
+    "diamond": ((0, -1.35), (1.35, 0), (0, 1.35), (-1.35, 0)),
+    "cross": ((-1.1, -0.4), (-0.4, -0.4), (-0.4, -1.1), (0.4, -1.1), (0.4, -0.4), (1.1, -0.4), (1.1, 0.4), (0.4, 0.4),
+              (0.4, 1.1), (-0.4, 1.1), (-0.4, 0.4), (-1.1, 0.4)),
+}  # fmt: skip
 _MATH = re.compile(r"\\([a-zA-Z]+)|_\{([^}]*)\}|_(.)|\^\{([^}]*)\}|\^(.)|(.)")
 _ANCHORS = {"start": "west", "middle": "center", "end": "east"}
 
@@ -78,8 +88,9 @@ class Canvas:
         self._svg.append(f'<path class="s-{colour}" d="{path}" stroke-width="{_number(width)}"{dashes}/>')
         options = [f"draw={colour}", f"line width={_number(width * 0.75)}pt"]
         if pattern:
-            on, off = pattern.split()
-            options.append(f"dash pattern=on {on}pt off {off}pt")
+            lengths = pattern.split()
+            pairs = [f"on {on}pt off {off}pt" for on, off in zip(lengths[::2], lengths[1::2], strict=True)]
+            options.append(f"dash pattern={' '.join(pairs)}")
         if arrow:
             self._tip(places, colour)
             options.append("-{Stealth[length=5pt]}")
@@ -110,15 +121,16 @@ class Canvas:
         self.line([*corners, corners[0]], colour, width=1.2)
 
     def dot(self, point: Point, colour: str = "ink", *, size: float = 4.0, shape: str = "round") -> None:
-        """A mark: round, square or hollow."""
+        """A mark: round, square, triangle, diamond, cross or hollow."""
         self.data["dots"].append(_short(point))
         x, y = self.at(point)
         place = self._down((x, y))
-        s, w = _number(size), _number(2 * size)
-        if shape == "square":
-            corner = f'x="{_number(x - size)}" y="{_number(y - size)}" width="{w}" height="{w}"'
-            self._svg.append(f'<rect class="f-{colour}" {corner}/>')
-            self._tikz.append(rf"\fill[{colour}] {place} ++(-{s}pt,-{s}pt) rectangle ++({w}pt,{w}pt);")
+        s = _number(size)
+        if shape in _CORNERS:
+            corners = [(x + size * dx, y + size * dy) for dx, dy in _CORNERS[shape]]
+            path = "M" + "L".join(f"{_number(px)} {_number(py)}" for px, py in corners) + "Z"
+            self._svg.append(f'<path class="f-{colour}" d="{path}"/>')
+            self._tikz.append(rf"\fill[{colour}] {' -- '.join(self._down(corner) for corner in corners)} -- cycle;")
         elif shape == "hollow":
             self._svg.append(
                 f'<circle class="s-{colour} o" cx="{_number(x)}" cy="{_number(y)}" r="{s}" stroke-width="1.6"/>'
@@ -177,8 +189,9 @@ class Canvas:
 
     def svg(self) -> str:
         """The picture as an element of the page."""
+        wide = " wide" if self.width > 400 else ""
         return (
-            f'<svg class="picture" viewBox="0 0 {_number(self.width)} {_number(self.height)}" aria-hidden="true" '
+            f'<svg class="picture{wide}" viewBox="0 0 {_number(self.width)} {_number(self.height)}" aria-hidden="true" '
             f'focusable="false">{"".join(self._svg)}</svg>'
         )
 

@@ -96,13 +96,8 @@ class TexRenderer:
 
     def figure(self, block: doc.Figure) -> str:
         """A drawing with its words below, where it belongs: nothing floats, so that tables can break around it."""
-        formats = self.figures.get(block.name, {})
-        if "tikz" in formats:
-            drawn = formats["tikz"].decode()
-        else:
-            name = f"figures/{block.name}.pdf"
-            missing = f"(figure: {escape_tex(block.alternative)})"
-            drawn = rf"\IfFileExists{{{name}}}{{\includegraphics[width=0.92\linewidth]{{{name}}}}}{{{missing}}}"
+        known = self.figures.get(block.name, {}).get("tikz")
+        drawn = known.decode() if known else f"(figure: {escape_tex(block.alternative)})"
         caption = rf"{{\footnotesize {self.line(block.caption)}\par}}"
         return (
             "\\begin{center}\\begin{minipage}{0.94\\linewidth}\\centering\n"

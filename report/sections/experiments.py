@@ -24,6 +24,7 @@ from report.document import (
     prose,
     text,
 )  # fmt: skip
+from report.draw import Canvas
 from report.filters import number
 from report.messages import messages
 from report.sections.results import rich
@@ -197,10 +198,8 @@ def _residual_figure(record: Mapping[str, Any]) -> Figure:
 
 def drawings(context: Context) -> dict[str, dict[str, bytes]]:
     """Every figure of the experiments, by name."""
-    found: dict[str, dict[str, bytes]] = {}
-    if context.only:
-        return found
-    for record in context.records.values():
+    found: dict[str, Canvas] = {}
+    for record in context.records.values() if not context.only else ():
         base = anchor(record)
         arms = {name: arm["curve"] for name, arm in record["arms"].items() if "curve" in arm}
         if arms:
@@ -208,19 +207,13 @@ def drawings(context: Context) -> dict[str, dict[str, bytes]]:
             rate = record.get("facts", {}).get("entropy_rate_nats")
             floors = [("entropy rate", rate)] if rate is not None else []
             unit = next(iter(arms.values()))["unit"]
-            found[f"{base}-loss"] = figures.lines(
-                f"{base}-loss", curves, x="step", y=f"training loss ({unit})", floors=floors
-            )
+            found[f"{base}-loss"] = figures.lines(curves, x="step", y=f"training loss ({unit})", floors=floors)
         heat = record.get("heat_map")
         if heat:
             panels = [("before training", heat["start"]["advantage"]), ("after training", heat["end"]["advantage"])]
-            found[f"{base}-advantage"] = figures.heat(
-                f"{base}-advantage", panels, x="key $j$", y="query $i$", unit=r"$N\,A_{ij}$ (nats)"
-            )
+            found[f"{base}-advantage"] = figures.heat(panels, x="key $j$", y="$i$", unit="$N A_{ij}$ (nats)")
         residuals = record.get("residuals") or {}
         if residuals.get("t"):
             curves = [figures.Curve(name, residuals["t"], values) for name, values in residuals["residual"].items()]
-            found[f"{base}-residuals"] = figures.lines(
-                f"{base}-residuals", curves, x="share of the step", y="largest residual", log="xy"
-            )
-    return found
+            found[f"{base}-residuals"] = figures.lines(curves, x="share of the step", y="largest residual", log="xy")
+    return {name: {"svg": canvas.svg().encode(), "tikz": canvas.tikz().encode()} for name, canvas in found.items()}
