@@ -41,17 +41,22 @@ def things_of(term: Term) -> set[Size | Lookup]:
     return found
 
 
+def everything(terms: Iterable[Term]) -> list[Any]:
+    """The tensors, sizes and lookups that terms name, inside definitions too."""
+    out: list[Any] = []
+    for term in terms:
+        out += things_of(term)
+        for tensor in tensors_of(term):
+            out += [tensor, *tensor.sizes]
+            if tensor.body is not None:
+                out += things_of(tensor.definition[1])
+    return out
+
+
 def clash(terms: Iterable[Term], indices: Iterable[Index]) -> str:
     """The objection that two things have one name, or an empty string."""
     named: dict[str, Any] = {}
-    every: list[Any] = list(indices)
-    for term in terms:
-        every += things_of(term)
-        for tensor in tensors_of(term):
-            every += [tensor, *tensor.sizes]
-            if tensor.body is not None:
-                every += things_of(tensor.definition[1])
-    for thing in every:
+    for thing in [*indices, *everything(terms)]:
         if named.setdefault(f"{type(thing).__name__} {thing.name}", thing) != thing:
             return f"two different things are called {thing.name}"
     return ""

@@ -22,6 +22,7 @@ from typing import Any
 
 import flint
 
+from derivations.naming import everything
 from derivations.terms import (
     Add,
     AnyIndex,
@@ -49,6 +50,7 @@ Number = Any  # flint.fmpq or flint.arb
 Env = Mapping[Index, int]
 Bodies = Mapping[Tensor, Callable[..., Any] | None]  # None: drawn, although it has a definition
 ZERO, ONE = flint.fmpq(0), flint.fmpq(1)
+PRIMES = 10**4, 10**6  # where formal exps are drawn from
 LARGEST = 1 << 12  # powers; an exp of an exp has none that could be written down
 ROOT = 2  # formal exps are prime**ROOT, so that exp(x/2) exists
 
@@ -115,7 +117,7 @@ class Instance:
     def draw(self, tensor: Tensor) -> Number:
         if tensor.kind == "indicator":
             return flint.fmpq(int(self.random.random() < 0.7))
-        if tensor.kind != "positive" and self.random.random() < (0.4 if self.corner else 0.1):
+        if self.corner and tensor.kind != "positive" and self.random.random() < 0.4:
             return ZERO
         top = self.random.randint(1, self.spread)
         sign = self.random.choice((-1, 1)) if tensor.kind == "real" else 1
@@ -290,7 +292,6 @@ class Formal(Instance):
         self._primes: dict[tuple[Any, ...], int] = {}
         self._logs: dict[int, Number] = {}
         self._written: dict[tuple[Tensor, tuple[int, ...]], Symbolic] = {}
-        self._next = flint.fmpz(10007 + 2 * self.random.randrange(5000))
 
     def exp(self, arg: Term, env: Env) -> Number:
         out = ONE
@@ -319,10 +320,10 @@ class Formal(Instance):
 
     def _prime(self, monomial: tuple[Any, ...]) -> int:
         if monomial not in self._primes:
-            self._next += 2
-            while not self._next.is_prime() or int(self._next) in self._logs:
-                self._next += 2
-            prime = self._primes[monomial] = int(self._next)
+            prime = 0
+            while not flint.fmpz(prime).is_prime() or prime in self._logs:
+                prime = self.random.randrange(*PRIMES)
+            self._primes[monomial] = prime
             value = ONE
             for atom in monomial:
                 value = value * (self.entry(*atom[1:]) if atom[0] == "entry" else self.log(atom[1]))
@@ -448,8 +449,12 @@ def differs(
     """
     compared = 0
     flint.ctx.prec = 200
+    sides = [side for equation in given for side in (equation.lhs, equation.rhs)]
+    lookups = {thing for thing in everything([left, right, *sides]) if isinstance(thing, Lookup)}
     for attempt in range(tries):
         instance = kind(hash((seed, attempt)) & 0xFFFFFFFF, spread, bodies=bodies, corner=attempt % 3 == 2)
+        if any(instance.size(f.size) == 0 and all(map(instance.size, f.sizes)) for f in lookups):
+            continue  # there is no such lookup
         free = _free(left, right)
         where = positions(instance, free)
         for env in instance.random.sample(where, min(places, len(where))):

@@ -14,10 +14,13 @@ from derivations.numeric import Bodies, Counterexample, Formal, Real, differs
 from derivations.terms import Term
 
 
+SPREAD = 10**4  # free entries are drawn from so many numbers of each sign
+
+
 def veto(left: Term, right: Term, given: Sequence[Any], bodies: Bodies, seed: int) -> tuple[Counterexample | None, int]:
     """An instance on which a step fails, and how many places were compared; hypotheses may be hard to meet."""
     for tries in (3, 40):
-        found, compared = differs(left, right, given, kind=Formal, seed=seed, tries=tries, spread=9, bodies=bodies)
+        found, compared = differs(left, right, given, kind=Formal, seed=seed, tries=tries, spread=SPREAD, bodies=bodies)
         if compared:
             break
     return found, compared
