@@ -134,3 +134,40 @@ def check_unseen_inputs() -> None:
             assert np.allclose(getattr(got, name), getattr(clean, name), rtol=1e-12, atol=1e-15), name
         assert np.array_equal(got.x[2], np.zeros(3))
         assert np.array_equal(got.y[3], np.zeros(3))
+
+
+def check_masks_per_head() -> None:
+    """Masks (..., H, n, m) differ from head to head: a query may be blind in one head only, a key seen in one only."""
+    rng = np.random.default_rng(11)
+    x, y, targets = rng.normal(size=(2, 3, 3)), rng.normal(size=(2, 4, 3)), np.array([[1, 0, 4], [2, 2, 0]])
+    W_Q, W_K, W_V, W_O = (rng.normal(size=size) for size in ((3, 4), (3, 4), (3, 6), (6, 5)))
+    mask = rng.random((2, 2, 3, 4)) < 0.6
+    mask[:, 0, 1], mask[:, 1, 1] = False, True
+    mask[:, 0, :, 2], mask[:, 1, :, 2] = False, True
+    got = bayesgrad.attention_block_gradients(x, W_Q, W_K, W_V, W_O, targets, y=y, mask=mask, heads=2, reduction="sum")
+    q, k, v = (bayesgrad.split_heads(z @ W, 2) for z, W in ((x, W_Q), (y, W_K), (y, W_V)))
+    g = bayesgrad.merge_heads(bayesgrad.grouped_attention(q, k, v, mask=mask).context)
+    loss, r = bayesgrad.cross_entropy(g @ W_O, targets, reduction="sum")
+    parts = bayesgrad.grouped_attention_gradients(q, k, v, bayesgrad.split_heads(r @ W_O.T, 2), mask=mask)
+    dq, dk, dv = (bayesgrad.merge_heads(z) for z in (parts.queries, parts.keys, parts.values))
+    expected = {
+        "loss": loss,
+        "W_Q": np.einsum("bif,bih->fh", x, dq),
+        "W_K": np.einsum("bjf,bjh->fh", y, dk),
+        "W_V": np.einsum("bjf,bjh->fh", y, dv),
+        "W_O": np.einsum("bif,bih->fh", g, r),
+        "x": dq @ W_Q.T,
+        "y": dk @ W_K.T + dv @ W_V.T,
+    }
+    for name, wanted in expected.items():
+        assert np.allclose(getattr(got, name), wanted, rtol=1e-12, atol=1e-14), name
+    shared = mask[:, 1]
+    both = bayesgrad.attention_block_gradients(
+        x, W_Q, W_K, W_V, W_O, targets, y=y, mask=shared, heads=2, reduction="sum"
+    )
+    for at in range(2):
+        one = bayesgrad.attention_block_gradients(
+            x[at], W_Q, W_K, W_V, W_O, targets[at], y=y[at], mask=shared[at], heads=2, reduction="sum"
+        )
+        assert np.allclose(both.x[at], one.x, rtol=1e-12, atol=1e-14)
+        assert np.allclose(both.y[at], one.y, rtol=1e-12, atol=1e-14)

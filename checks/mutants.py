@@ -3,7 +3,7 @@
 Each check is prepared once: a few examples with their references. A mutant is *killed* by the first check that touches
 the mutated function and then disagrees with an oracle, misses an exact corner, or raises; it *survives* if all of them
 pass. The denominator is every mutant that was generated. A survivor that cannot change any result in exact arithmetic
-within the checked domain is listed with its reason in :data:`EQUIVALENT`; the others are shown as they are.
+within the checked domain is explained by a row of :data:`EQUIVALENT`; the others are shown as they are.
 """
 
 from __future__ import annotations
@@ -183,7 +183,100 @@ def hunt(names: Iterable[str] = CORE, progress: Callable[[int, int], None] | Non
     return verdicts
 
 
-EQUIVALENT: dict[str, str] = {}
+@dataclass(frozen=True)
+class Explained:
+    """Why a mutant, or a family of them, cannot change a result: ``function`` and, where given, ``before``, ``after``.
+    """
+
+    function: str
+    before: str
+    after: str
+    reason: str
+
+    def covers(self, name: str) -> bool:
+        """Whether this explains the mutant of that name."""
+        where, _, change = name.partition(": ")
+        before, _, after = change.partition(" -> ")
+        return where == self.function and self.before in ("", before) and self.after in ("", after)
+
+
+_NEGATIVE = "axes counted from the end instead of from the start: the same axes"
+_NOTHING = "it fills an array that has no entries"
+_SQUARED = "only the square of the difference is used"
+_SHIFT = "a common shift of the scores changes nothing (softmax.shift-invariance)"
+_CHECKS = "it only chooses what an argument check looks at"
+
+EQUIVALENT: tuple[Explained, ...] = (
+    Explained("softmax.weights_of", "xp.zeros_like", "xp.ones_like", _NOTHING),
+    Explained("softmax.log_weights_of", "xp.zeros_like", "xp.ones_like", _NOTHING),
+    Explained(
+        "softmax.weights_of",
+        "weights.device.type != 'cpu'",
+        "weights.device.type == 'cpu'",
+        "both branches give the same weights; which is quicker depends on the device",
+    ),
+    Explained("softmax.fisher", "-1", "1", "the axis is added to a vector: its last place is also its second"),
+    Explained("cross_entropy.target_mass", "1", "2", "with one class probabilities and gradients do not depend on it"),
+    Explained(
+        "cross_entropy.target_mass", "1", "0", "without classes or positions it divides an array without entries"
+    ),
+    Explained(
+        "cross_entropy.cross_entropy", "0", "1", "a row without target mass has gradient 0 from the formula as well"
+    ),
+    Explained(
+        "attention.centre_of", "1", "2", "any centre of the values gives the same results, and with m = 1 half is one"
+    ),
+    Explained(
+        "attention._scores_and_weights",
+        "",
+        "",
+        "the scores of hidden pairs are -inf already, so that the mask changes nothing a second time",
+    ),
+    Explained("gradients.mean_compatibility", "", "_arrays.widen(xp, context, u)", "the product of u and g commutes"),
+    Explained(
+        "gradients.backward", "u * made.relative", "u", "the mean is taken out a second time: it costs digits only"
+    ),
+    *(
+        Explained(f"heads.{name}", f"axes - {number}", f"-{number}", _NEGATIVE)
+        for name in ("split_heads", "merge_heads")
+        for number in (1, 2, 3)
+    ),
+    Explained("projections.over_positions", "", "len(product.shape) >= 2", "a sum over no axes is the array itself"),
+    *(
+        Explained(
+            "projections.projection_gradients",
+            f"{given} if {test} else {{}}",
+            f"{{}} if {test} else {given}",
+            _CHECKS,
+        )
+        for given, test in (
+            ("{'keys': (keys, 'n d_k'), 'values': (values, 'n d_v')}", "y is None"),
+            ("{'y': (y, 'm d_y'), 'keys': (keys, 'm d_k'), 'values': (values, 'm d_v')}", "y is not None"),
+        )
+    ),
+    Explained("block.attention_block_gradients", "True", "False", _CHECKS),
+    Explained("dynamics.loss_decrease", "0", "1", "which gradient gives the sum its dtype: all have the same"),
+    Explained("dynamics.loss_change", "", "_arrays.widen(xp, step, gradient)", "gradient times step commutes"),
+    Explained("em.gaussian_mixture_responsibilities", "", "", _SQUARED),
+    Explained(
+        "em.not_variational_witness", "np.ones", "np.zeros", "queries of 0 and of 1 have the same scores on keys of 0"
+    ),
+    Explained("em.not_variational_witness", "np.zeros", "np.ones", _SHIFT),
+    Explained(
+        "em.not_variational_witness",
+        "v - eta * got.values",
+        "eta * got.values - v",
+        "the two classes that are not the target change roles: the losses are symmetric in them",
+    ),
+    Explained("em.not_variational_witness", "s - eta * got.scores", "-(eta * got.scores)", "the scores s are 0"),
+    Explained("em.not_variational_witness", "s - eta * got.weights", "-(eta * got.weights)", "the scores s are 0"),
+)
+"""Survivors that are no defects of the checks, each with its reason."""
+
+
+def explanation(name: str) -> str:
+    """Why the mutant of that name is equivalent, or nothing."""
+    return next((row.reason for row in EQUIVALENT if row.covers(name)), "")
 
 
 def write(verdicts: list[Verdict], seconds: float) -> dict[str, Any]:
@@ -194,7 +287,7 @@ def write(verdicts: list[Verdict], seconds: float) -> dict[str, Any]:
             "line": verdict.mutant.line,
             "operator": verdict.mutant.operator,
             "checks": verdict.tried,
-            "equivalent": EQUIVALENT.get(verdict.mutant.name, ""),
+            "equivalent": explanation(verdict.mutant.name),
         }
         for verdict in verdicts
         if not verdict.killed_by

@@ -1,29 +1,48 @@
 """Tools for checking attention kernels: strategies, oracles, one tolerance policy, and the engine that uses them.
 
-Needs the extra ``testing`` (PyTorch, Hypothesis, mpmath, pytest). docs/checks.md says how the tolerance is derived.
+Needs the extra ``testing`` (PyTorch, Hypothesis, mpmath, pytest). ``python -m bayesgrad.testing`` checks a backward
+function; :mod:`bayesgrad.testing.plugin` does so in pytest. docs/checks.md says how the tolerance is derived.
+
+Names are imported when they are first used, so that a plugin does not load PyTorch before pytest is ready.
 """
 
-from .engine import Check, Oracle, Reference, Tally, run
-from .examples import Example, Head, Layer, Logits
-from .profiles import PROFILES, Profile
-from .strategies import heads, layers, logits
-from .tolerance import compare, tolerance
+from __future__ import annotations
 
-__all__ = [
-    "PROFILES",
-    "Check",
-    "Example",
-    "Head",
-    "Layer",
-    "Logits",
-    "Oracle",
-    "Profile",
-    "Reference",
-    "Tally",
-    "compare",
-    "heads",
-    "layers",
-    "logits",
-    "run",
-    "tolerance",
-]
+import importlib
+from typing import Any
+
+_HOMES = {
+    "engine": ("Check", "Claim", "LawViolation", "Oracle", "Reference", "Tally", "run"),
+    "examples": (
+        "Clusters",
+        "Example",
+        "Head",
+        "Layer",
+        "Logits",
+        "Mixture",
+        "Moved",
+        "Rate",
+        "Stepped",
+        "SteppedLayer",
+    ),
+    "chances": ("Hmm", "Joint", "NoisyChain", "Pairs", "Sequences", "Simplex"),
+    "corners": ("CORNERS", "Corner", "violations"),
+    "foreign": ("Capabilities", "Ledger", "check"),
+    "profiles": ("PROFILES", "Profile"),
+    "strategies": ("heads", "hmms", "joints", "layers", "logits", "pairs", "sequences", "simplices"),
+    "tolerance": ("compare", "tolerance"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = list(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, from the module that defines it."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
