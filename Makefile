@@ -45,6 +45,10 @@ full: $(READY)   ## run the experiments at full size (hours) and write report/re
 docs: $(READY)   ## write docs/catalogue.md and the API reference
 	@$(PY) -m derivations --statements
 	@$(PY) -m derivations.catalogue
+	@$(PY) -m docs.reference
+
+bench: $(READY)  ## speed, memory, import time and accuracy beside their budgets; writes docs/benchmarks.md
+	@$(PY) -m benchmarks --write docs/benchmarks.md
 
 browser: $(READY) ## fetch what tests/browser/ drives a system Chromium with (playwright, axe-core; needs npm)
 	@$(PY) -m pip install --quiet --constraint constraints.txt --group browser

@@ -59,9 +59,8 @@ def attention_block_gradients(
     """Loss and all gradients of the one-layer block in one sweep: :func:`bayesgrad.attention_block_gradients`, lean.
 
     Args:
-        x, W_Q, W_K, W_V, W_O, targets, heads, kv_heads, y, c_Q, c_K, c_V, c_O, scale, reduction, ignore_index,
-            class_weights, label_smoothing, validate: as there, NumPy or PyTorch (eager). ``reduction`` is "mean" or
-                "sum".
+        x, targets: as there, NumPy or PyTorch (eager); so are the projections, their biases, ``y``, ``heads``,
+            ``kv_heads``, ``scale``, the options of the loss and ``validate``. ``reduction`` is "mean" or "sum".
         causal: "upper-left" or "lower-right": the alignment of a causal mask, which costs no memory; None for none.
         mask: booleans that broadcast to (..., n, m), True = may attend; e.g. (..., 1, m) for padding. It is read tile
             by tile.

@@ -75,6 +75,12 @@ def projection_gradients(
         :class:`ProjectionGradients`, summed over every leading axis. The key bias has gradient 0 up to rounding.
 
     Labels: attention.projection-laws. Source: ours (standard).
+
+    >>> import numpy as np
+    >>> x, dq, dk, dv = np.asarray([[1.0], [2.0]]), np.ones((2, 1)), np.zeros((2, 1)), np.ones((2, 3))
+    >>> got = projection_gradients(x, dq, dk, dv)
+    >>> got.W_Q.tolist(), got.W_V.tolist(), got.c_V.tolist()
+    ([[3.0]], [[3.0, 3.0, 3.0]], [2.0, 2.0, 2.0])
     """
     xp = _checks.floats({"y": y, "context": context, "logits": logits}, x=x, queries=queries, keys=keys, values=values)
     if (context is None) != (logits is None):
@@ -119,6 +125,11 @@ def input_gradients(
         :class:`InputGradients`; ``y`` is None in self-attention.
 
     Label: attention.input-law. Source: ours (standard).
+
+    >>> import numpy as np
+    >>> one = np.ones((1, 1))
+    >>> input_gradients(one, 2 * one, 3 * one, one, one, one).x.tolist()
+    [[6.0]]
     """
     xp = _checks.floats(queries=queries, keys=keys, values=values, W_Q=W_Q, W_K=W_K, W_V=W_V)
     m = "m" if cross else "n"

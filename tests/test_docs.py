@@ -1,0 +1,84 @@
+"""Every example in docstrings, docs and README runs; the API reference is current; links lead somewhere."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bayesgrad as bg
+from docs import reference
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
+MODULES = [
+    f"bayesgrad.{m.name}"
+    for m in pkgutil.iter_modules(bg.__path__)
+    if m.name not in ("training", "testing", "tasks", "probe", "__main__")
+]
+WITHOUT = {"_arrays", "_checks", "_tiles", "_types", "statements"}  # not for callers, or data
+
+
+@pytest.mark.parametrize("name", ["bayesgrad", *MODULES])
+def test_examples_in_docstrings(name):
+    failed, tried = doctest.testmod(importlib.import_module(name), optionflags=FLAGS)
+    assert not failed
+    assert tried or name.rpartition(".")[2] in WITHOUT
+
+
+def blocks(page):
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_examples_in_pages(page):
+    names = {"np": np, "bg": bg}
+    if page.name == "api.md":
+        return  # made from the docstrings, which are tried above
+    for number, block in enumerate(blocks(page)):
+        if ">>>" in block:
+            test = doctest.DocTestParser().get_doctest(block, names, f"{page.name}[{number}]", str(page), 0)
+            runner = doctest.DocTestRunner(optionflags=FLAGS)
+            runner.run(test, clear_globs=False)
+            assert not runner.failures
+            names |= test.globs
+        else:
+            exec(compile(block, f"{page.name}[{number}]", "exec"), names)
+
+
+def test_there_are_examples():
+    assert blocks(ROOT / "README.md")
+    assert blocks(ROOT / "docs" / "conventions.md")
+
+
+def test_the_api_reference_is_current():
+    assert reference.FILE.read_text(encoding="utf-8") == reference.reference(), "make docs"
+
+
+def test_the_check_notices_a_stale_reference(tmp_path, monkeypatch, capsys):
+    stale = tmp_path / "api.md"
+    stale.write_text("old")
+    monkeypatch.setattr(reference, "FILE", stale)
+    assert reference.main(["--check"]) == 1
+    assert "stale" in capsys.readouterr().out
+    assert reference.main([]) == 0
+    assert reference.main(["--check"]) == 0
+
+
+def test_everything_public_is_in_the_reference():
+    text = reference.FILE.read_text(encoding="utf-8")
+    for name in bg.__all__:
+        assert f"### {name}\n" in text, name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8")):
+        made_later = "report/build" in target or target.endswith(".png")
+        assert (page.parent / target).exists() or made_later, f"{page.name} links to {target}"
