@@ -2,8 +2,8 @@ r"""A pen for small pictures: the same strokes as inline SVG for the page and as
 
     canvas = Canvas((0, 3), (-1, 2));  canvas.line([(0, -1), (3, 2)], "c1");  canvas.text(3, 2, r"$t - 1$")
 
-Coordinates are the picture's own. Colours are names (``ink``, ``faint``, ``c1`` to ``c8``) that page and paper
-map to theirs; every kind has dashes or a shape of its own as well, so that no difference rests on colour alone. A label
+Coordinates are the picture's own. Colours are names (``ink``, ``faint``, ``grid``, ``c1`` to ``c8``) that page and
+paper map to theirs; every kind has dashes or a shape of its own as well, so that no difference rests on colour alone. A label
 between dollars is a formula of letters with scripts; anything else is text.
 """
 
@@ -18,7 +18,7 @@ from report.symbols import SYMBOLS
 Point = tuple[float, float]
 DASH = {
     "c1": "", "c2": "6 3", "c3": "2 3", "c4": "8 3 2 3", "c5": "10 4", "c6": "4 2 1 2", "c7": "1 2", "c8": "12 3 2 3",
-    "ink": "", "faint": "",
+    "ink": "", "faint": "", "grid": "",
 }  # fmt: skip
 _CORNERS = {
     "square": ((-1, -1), (1, -1), (1, 1), (-1, 1)),
@@ -79,7 +79,7 @@ class Canvas:
         dash: str | None = None,
     ) -> None:
         """A stroke through ``points``, with a tip at its end if ``arrow``."""
-        if colour != "faint":
+        if colour not in ("faint", "grid"):
             self.data["lines"].append([_short(point) for point in points])
         places = [self.at(point) for point in points]
         pattern = DASH[colour] if dash is None else dash

@@ -95,12 +95,12 @@ class Frame:
         up = _decades(*y) if self.logy else ticks(*y)
         for value in across:
             at = self._across(value)
-            canvas.line([(at, canvas.y[0]), (at, canvas.y[1])], "faint", width=0.35)
+            canvas.line([(at, canvas.y[0]), (at, canvas.y[1])], "grid", width=0.6)
             label = _power(value) if self.logx else _shown(value, across[1] - across[0] if len(across) > 1 else value)
             canvas.text(at, canvas.y[0], label, shift=(0, -11), size=10)
         for value in up:
             at = self._up(value)
-            canvas.line([(canvas.x[0], at), (canvas.x[1], at)], "faint", width=0.35)
+            canvas.line([(canvas.x[0], at), (canvas.x[1], at)], "grid", width=0.6)
             label = _power(value) if self.logy else _shown(value, up[1] - up[0] if len(up) > 1 else value)
             canvas.text(canvas.x[0], at, label, anchor="end", shift=(-6, 0), size=10)
 
