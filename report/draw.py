@@ -3,8 +3,8 @@ r"""A pen for small pictures: the same strokes as inline SVG for the page and as
     canvas = Canvas((0, 3), (-1, 2));  canvas.line([(0, -1), (3, 2)], "c1");  canvas.text(3, 2, r"$t - 1$")
 
 Coordinates are the picture's own. Colours are names (``ink``, ``faint``, ``grid``, ``c1`` to ``c8``) that page and
-paper map to theirs; every kind has dashes or a shape of its own as well, so that no difference rests on colour alone. A label
-between dollars is a formula of letters with scripts; anything else is text.
+paper map to theirs; every kind has dashes or a shape of its own as well, so that no difference rests on colour alone.
+A label between dollars is a formula of letters with scripts; anything else is text.
 """
 
 from __future__ import annotations
