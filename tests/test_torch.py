@@ -10,6 +10,7 @@ from torch.autograd import gradcheck, gradgradcheck
 
 import bayesgrad as bg
 import bayesgrad.torch as bt
+from bayesgrad import bayes, dynamics, em
 from tests.reference import attend
 
 # PyTorch warns about itself: its forward-mode rules about its scripting, its tracer about how it makes a context.
@@ -177,3 +178,36 @@ def test_bad_arguments_are_named(change, error, message):
     arguments = {"q": q, "k": k, "v": v} | change
     with pytest.raises(error, match=message):
         bt.attention(arguments.pop("q"), arguments.pop("k"), arguments.pop("v"), **arguments)
+
+
+# "meta" tensors have a device and no values: a constant made on another device would show, without a GPU to test on.
+DEVICES = ["cpu", "meta", *(["cuda"] if torch.cuda.is_available() else [])]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_results_live_where_the_inputs_live(device):
+    q, k, v = (x.detach().to(device) for x in draw(lead=(2,)))
+    u = torch.ones(2, 3, 3, dtype=torch.float64, device=device)
+    mask = bg.causal_mask(3, 4, align="upper-left", like=q)
+    z = torch.ones(2, 5, dtype=torch.float64, device=device)
+    y = torch.ones(2, dtype=torch.int64, device=device)
+    W = [torch.ones(s, dtype=torch.float64, device=device) for s in ((2, 4), (2, 2), (2, 2), (4, 5))]
+    a, b = bg.attention(q, k, v, mask=mask).weights, bg.compatibility(u, v)
+    found = [
+        *bg.attention(q, k, v, mask=mask),
+        *bg.attention_gradients(q, k, v, u, mask=mask, bias=torch.zeros(3, 4, dtype=torch.float64, device=device)),
+        *bg.cross_entropy(z, y, label_smoothing=0.1, class_weights=torch.ones(5, dtype=torch.float64, device=device)),
+        *bg.attention_block_gradients(q, *W, torch.ones(2, 3, dtype=torch.int64, device=device), heads=2, kv_heads=1),
+        bg.logsumexp(b, mask=mask),
+        bg.fisher(a),
+        dynamics.natural_direction(b, mask=mask),
+        dynamics.replicator_step(a, b, eta=0.1),
+        dynamics.saturation_bound(a, b, mask=mask),
+        em.gaussian_mixture_responsibilities(
+            q, k, priors=torch.ones(2, 4, dtype=torch.float64, device=device), scale=1.0
+        ),
+        bayes.entropy(a[:, :1] if device != "meta" else a, units="nats"),
+        bt.attention(q, k, v, mask=mask),
+    ]
+    for x in found:
+        assert x is None or x.device.type == device
