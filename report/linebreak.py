@@ -40,8 +40,8 @@ def width(source: str) -> float:
     return total
 
 
-def pieces(source: str) -> list[str]:
-    """The formula cut before each outermost relation or sign."""
+def pieces(source: str, before_relations: bool = True) -> list[str]:
+    r"""The formula cut before each outermost relation or sign, or, if not that, at each outermost ``\qquad``."""
     found, current, depth, before = [], "", 0, ""
     skip = False
     for token in tokens(source):
@@ -49,12 +49,17 @@ def pieces(source: str) -> list[str]:
             current += token
             skip = token.isspace()
             continue
-        cut = token in _RELATIONS or (token in _SIGNS and before not in ("", *_RELATIONS, *_SIGNS, *_OPEN, "^", "_"))
+        if before_relations:
+            sign = token in _SIGNS and before not in ("", *_RELATIONS, *_SIGNS, *_OPEN, "^", "_")
+            cut = token in _RELATIONS or sign
+        else:
+            cut = token in (r"\qquad", r"\quad")
         if depth == 0 and cut and current.strip():
             found.append(current)
             current = ""
         depth += (token in _OPEN) - (token in _CLOSE)
-        current += token + (" " if token.startswith("\\") and token[1:].isalpha() else "")
+        if not (cut and depth == 0 and not before_relations):
+            current += token + (" " if token.startswith("\\") and token[1:].isalpha() else "")
         skip = token in _SIZED
         if not token.isspace():
             before = token
@@ -62,17 +67,20 @@ def pieces(source: str) -> list[str]:
 
 
 def fitted(source: str, columns: float = 78.0) -> str:
-    """``source`` as it is where it fits, otherwise as lines that do."""
+    """``source`` as it is where it fits, otherwise as lines that do: each statement on its own, long ones broken."""
     if width(source) <= columns or r"\begin" in source or r"\\" in source:
         return source
     lines: list[str] = []
-    for piece in pieces(source):
-        if lines and width(lines[-1]) + width(piece) <= columns:
-            lines[-1] += piece
-        else:
-            lines.append(piece)
+    for statement in pieces(source, before_relations=False):
+        broken: list[str] = []
+        for piece in pieces(statement):
+            if broken and width(broken[-1]) + width(piece) <= columns - 4:
+                broken[-1] += piece
+            else:
+                broken.append(piece)
+        lines += [broken[0], *(rf"\qquad {rest}" for rest in broken[1:])]
     if len(lines) == 1:
         return source
     # an array and not aligned: amsmath's \operatorname breaks at the start of an aligned cell
     shown = [rf"\displaystyle {line}" for line in lines]
-    return r"\begin{array}{@{}l@{}}" + r"\\[3pt]\qquad ".join(shown) + r"\end{array}"
+    return r"\begin{array}{@{}l@{}}" + r"\\[3pt]".join(shown) + r"\end{array}"

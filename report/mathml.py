@@ -259,7 +259,8 @@ class Parser:
         if (closing := self.raw()) != name:
             raise BadTeX(f"\\begin{{{name}}} is closed by \\end{{{closing}}} in {self.source!r}")
         wide = name not in ("smallmatrix", "matrix", "pmatrix", "bmatrix", "vmatrix")
-        body = _table(rows, align, wide and name not in ("cases", "array"))
+        shown = r"\displaystyle" in self.source if name == "array" else wide and name != "cases"
+        body = _table(rows, align, shown)
         left, right = tex.ENVIRONMENT_FENCES.get(name, ("", ""))
         return Node(f"<mrow>{_fence(left, 'prefix')}{body}{_fence(right, 'postfix')}</mrow>", "inner")
 

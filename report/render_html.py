@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from report import document as doc
 from report.filters import escape_html
 from report.highlight import python_html
+from report.linebreak import fitted
 from report.mathml import BadTeX, mathml
 from report.messages import Messages
 
@@ -92,7 +93,7 @@ class HtmlRenderer:
             kind = f' class="{block.kind}"' if block.kind else ""
             return f"<p{kind}>{self.line(block.line)}</p>"
         if isinstance(block, doc.Display):
-            shown = self.math(block.tex, display=True)
+            shown = self.math(fitted(block.tex, 92), display=True)
             return f'<div class="display" tabindex="0" role="group" aria-label="formula">{shown}</div>'
         if isinstance(block, doc.Items):
             tag = "ol" if block.ordered else "ul"

@@ -70,6 +70,14 @@ def test_aligned_rows_are_table_cells():
     assert [[cell.get("class") for cell in row] for row in rows] == [["r", "l"], ["r", "l"]]
 
 
+def test_statements_side_by_side_get_a_line_each():
+    one = "a_{ij} = b_{ij} + c_{ij} + d_{ij} + e_{ij} + f_{ij} + g_{ij}"
+    broken = fitted(rf"{one}, \qquad {one}, \quad {one}", 60)
+    assert broken.count(r"\displaystyle") == 3
+    assert r"\quad" not in broken.replace(r"\qquad", "")
+    assert is_math(broken)
+
+
 def test_long_formulas_are_broken_at_the_outermost_level():
     long = " + ".join(rf"a_{{{n}}} (b_{{{n}}} + c)" for n in range(30))
     broken = fitted(f"L = {long}")
@@ -77,7 +85,7 @@ def test_long_formulas_are_broken_at_the_outermost_level():
     assert all(width(line) <= 100 for line in broken.split(r"\\"))
     assert is_math(broken)
     flat = "".join(broken.split())
-    for part in (r"\begin{array}{@{}l@{}}", r"\end{array}", r"\\[3pt]\qquad", r"\displaystyle"):
+    for part in (r"\begin{array}{@{}l@{}}", r"\end{array}", r"\\[3pt]", r"\qquad", r"\displaystyle"):
         flat = flat.replace(part, "")
     assert flat == f"L={''.join(long.split())}"
     assert fitted("a = b") == "a = b"
