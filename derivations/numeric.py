@@ -50,7 +50,7 @@ Number = Any  # flint.fmpq or flint.arb
 Env = Mapping[Index, int]
 Bodies = Mapping[Tensor, Callable[..., Any] | None]  # None: drawn, although it has a definition
 ZERO, ONE = flint.fmpq(0), flint.fmpq(1)
-PRIMES = 10**4, 10**6  # where formal exps are drawn from
+PRIMES = 10**6, 10**7  # where formal exps are drawn from
 LARGEST = 1 << 12  # powers; an exp of an exp has none that could be written down
 ROOT = 2  # formal exps are prime**ROOT, so that exp(x/2) exists
 

@@ -14,7 +14,7 @@ from derivations.numeric import Bodies, Counterexample, Formal, Real, differs
 from derivations.terms import Term
 
 
-SPREAD = 10**4  # free entries are drawn from so many numbers of each sign
+SPREAD = 10**6  # free entries are drawn from so many numbers of each sign
 
 
 def veto(left: Term, right: Term, given: Sequence[Any], bodies: Bodies, seed: int) -> tuple[Counterexample | None, int]:
