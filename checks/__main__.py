@@ -18,8 +18,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--profile", choices=sorted(PROFILES), default="quick", help="how many examples (quick)")
     parser.add_argument("--force", action="store_true", help="run even if the evidence is fresh")
     parser.add_argument("--ledger-only", action="store_true", help="print the ledger, run nothing")
+    parser.add_argument("--mutants", action="store_true", help="hunt automatic mutants of the core instead (minutes)")
     options, passed_on = parser.parse_known_args(arguments)
     os.chdir(ROOT)
+    if options.mutants:
+        from checks import mutants
+
+        return mutants.main()
     try:
         fragment = read("check")
     except DamagedEvidence as error:

@@ -55,6 +55,14 @@ def draw_seed(pytestconfig: pytest.Config) -> int:
     return _seed(pytestconfig)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The hunt for mutants takes minutes: not in the quick profile, whose ledger shows the last result."""
+    if _profile(config).name == "quick":
+        slow = [item for item in items if item.nodeid.startswith("checks/check_mutants.py")]
+        items[:] = [item for item in items if item not in slow]
+        config.hook.pytest_deselected(items=slow)
+
+
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
     """Answer --ledger-only without collecting anything."""
     if not config.getoption("--ledger-only"):

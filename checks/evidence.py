@@ -210,4 +210,21 @@ def ledger(check: Mapping[str, Any] | None) -> list[str]:
         f"{sum(row.checks == 'not run' for row in lines)} not run; "
         "examples + v(acuous draws), worst error in units of the tolerance, wrong laws rejected/total"
     )
-    return text
+    if check is not None:
+        laws = check.get("mutants", {}).values()
+        total, rejected = sum(law["total"] for law in laws), sum(law["rejected"] for law in laws)
+        text.append(f"wrong laws: {rejected} of {total} rejected by a counterexample")
+        for label, law in check.get("mutants", {}).items():
+            text += [f"  survives: {label}: {name}: {law['laws'][name]['why']}" for name in law["survivors"]]
+    return text + automatic_mutants()
+
+
+def automatic_mutants() -> list[str]:
+    """What the last hunt for automatic mutants found, in a few lines."""
+    from checks import mutants
+
+    data = mutants.last()
+    if data is None:
+        return ["automatic mutants: not run since a source changed (python -m checks --mutants)"]
+    summary = mutants.summary(data)
+    return [summary[0], *(line for line in summary if line.startswith("  survives") and "NOT EXPLAINED" in line)]

@@ -9,6 +9,7 @@ within the checked domain is explained by a row of :data:`EQUIVALENT`; the other
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 import time
 import warnings
@@ -125,7 +126,7 @@ def _of_backends() -> Iterable[Bench]:
 
 def load_checks() -> None:
     """Import every file of checks, so that the registry is complete."""
-    for path in sorted(Path(__file__).parent.glob("check_*.py")):
+    for path in sorted(set(Path(__file__).parent.glob("check_*.py")) - {Path(__file__).parent / "check_mutants.py"}):
         importlib.import_module(f"checks.{path.stem}")
 
 
@@ -228,8 +229,8 @@ EQUIVALENT: tuple[Explained, ...] = (
     ),
     Explained(
         "attention._scores_and_weights",
-        "",
-        "",
+        "None if not _arrays.symbolic(xp) else head.mask",
+        "head.mask if not _arrays.symbolic(xp) else None",
         "the scores of hidden pairs are -inf already, so that the mask changes nothing a second time",
     ),
     Explained("gradients.mean_compatibility", "", "_arrays.widen(xp, context, u)", "the product of u and g commutes"),
@@ -257,7 +258,12 @@ EQUIVALENT: tuple[Explained, ...] = (
     Explained("block.attention_block_gradients", "True", "False", _CHECKS),
     Explained("dynamics.loss_decrease", "0", "1", "which gradient gives the sum its dtype: all have the same"),
     Explained("dynamics.loss_change", "", "_arrays.widen(xp, step, gradient)", "gradient times step commutes"),
-    Explained("em.gaussian_mixture_responsibilities", "", "", _SQUARED),
+    Explained(
+        "em.gaussian_mixture_responsibilities",
+        "xp.expand_dims(wide_q, axis=-2) - xp.expand_dims(wide_k, axis=-3)",
+        "xp.expand_dims(wide_k, axis=-3) - xp.expand_dims(wide_q, axis=-2)",
+        _SQUARED,
+    ),
     Explained(
         "em.not_variational_witness", "np.ones", "np.zeros", "queries of 0 and of 1 have the same scores on keys of 0"
     ),
@@ -323,6 +329,15 @@ def summary(data: dict[str, Any]) -> list[str]:
         reason = row["equivalent"] or ("no check runs through it" if not row["checks"] else "NOT EXPLAINED")
         lines.append(f"  survives: {row['mutant']}  [{row['operator']}, line {row['line']}; {reason}]")
     return lines
+
+
+def last() -> dict[str, Any] | None:
+    """The last result, or None if there is none, or if a source changed since."""
+    try:
+        data = json.loads(RESULT.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return data if isinstance(data, dict) and files.is_fresh(data) else None
 
 
 def main() -> int:

@@ -1,0 +1,15 @@
+"""Automatic mutants of the core against these checks. In the profiles ci and thorough; quick shows the last result."""
+
+from __future__ import annotations
+
+import time
+
+from checks import mutants
+
+
+def check_automatic_mutants() -> None:
+    """At least 95% of all mutants are killed or explained as equivalent; the survivors are listed with the ledger."""
+    began = time.perf_counter()
+    data = mutants.write(mutants.hunt(), time.perf_counter() - began)
+    unexplained = len(data["survivors"]) - data["explained"]
+    assert unexplained <= 0.05 * data["total"], "\n".join(mutants.summary(data))
