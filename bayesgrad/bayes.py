@@ -105,6 +105,10 @@ def total_variation(
 
     Args:
         p, q: (..., Y), distributions. Source: standard.
+
+    >>> import numpy as np
+    >>> float(total_variation(np.asarray([1.0, 0.0]), np.asarray([0.75, 0.25])))
+    0.25
     """
     xp, p_, q_ = _two(p, q, validate)
     return _arrays.narrow(xp, p.dtype, xp.sum(xp.abs(p_ - q_), axis=-1) / 2)
@@ -126,6 +130,11 @@ def conditional_entropy(
         contexts: P(c), of any shape, total 1. p: p(y|c), that shape and (Y,). units: "nats" or "bits".
 
     Label: bayes.risk-decomposition. Source: standard.
+
+    >>> import numpy as np
+    >>> p = np.asarray([[0.5, 0.5], [1.0, 0.0]])
+    >>> float(conditional_entropy(np.asarray([0.5, 0.5]), p, units="bits"))
+    0.5
     """
     _checks.floats(p=p, contexts=contexts)
     _contexts(contexts, p, validate)
@@ -146,6 +155,11 @@ def risk(
         contexts: P(c), of any shape, total 1. p, q: truth and prediction, that shape and (Y,). units: "nats" or "bits".
 
     Label: bayes.risk-decomposition. Source: arXiv 2512.22471.
+
+    >>> import numpy as np
+    >>> p, q = np.asarray([[1.0, 0.0]]), np.asarray([[0.25, 0.75]])
+    >>> float(risk(np.asarray([1.0]), p, q, units="bits"))
+    2.0
     """
     unit = _unit(units)
     _checks.floats(contexts=contexts, p=p, q=q)
@@ -165,6 +179,10 @@ def posterior(
         prior: (..., Theta), distributions. log_likelihood: (..., Theta), in nats, -inf allowed.
 
     Source: Bayes' rule.
+
+    >>> import numpy as np
+    >>> posterior(np.asarray([0.5, 0.5]), np.log(np.asarray([0.75, 0.25]))).round(12).tolist()
+    [0.75, 0.25]
     """
     xp = _checks.floats(prior=prior, log_likelihood=log_likelihood)
     _checks.shapes(prior=(prior, "theta"))
@@ -189,6 +207,10 @@ def posterior_predictive(
         posterior: (..., Theta). conditional: p(y|x,theta), (..., Theta, Y).
 
     Label: bayes.posterior-predictive. Source: arXiv 2512.22471; the second condition is ours.
+
+    >>> import numpy as np
+    >>> posterior_predictive(np.asarray([0.75, 0.25]), np.asarray([[1.0, 0.0], [0.0, 1.0]])).tolist()
+    [0.75, 0.25]
     """
     xp = _checks.floats(posterior=posterior, conditional=conditional)
     _checks.shapes(posterior=(posterior, "theta"), conditional=(conditional, "theta y"))
@@ -212,6 +234,10 @@ def sequence_surprise(
         predictive: (..., T, Y), distributions. outcomes: (..., T), integers in 0..Y-1. units: "nats" or "bits".
 
     Label: bayes.chain-rule. Source: standard.
+
+    >>> import numpy as np
+    >>> float(sequence_surprise(np.full((3, 2), 0.5), np.asarray([0, 1, 1]), units="bits"))
+    2.9999999999999996
     """
     unit = _unit(units)
     xp = _checks.floats(predictive=predictive)
@@ -333,6 +359,12 @@ def hmm_filter(
         ValueError: rows that are no distributions, or observations of probability 0.
 
     Label: bayes.hmm-filter. Source: standard (forward algorithm).
+
+    >>> import numpy as np
+    >>> T, E = np.asarray([[0.9, 0.1], [0.1, 0.9]]), np.asarray([[0.8, 0.2], [0.2, 0.8]])
+    >>> got = hmm_filter(np.asarray([0.5, 0.5]), T, E, np.asarray([0]))
+    >>> got.posterior.round(12).tolist(), got.predictive.round(12).tolist()
+    ([[0.8, 0.2]], [[0.644, 0.356]])
     """
     xp = _checks.floats(initial=initial, transition=transition, emission=emission)
     leading, size = _checks.shapes(initial=(initial, "S"), transition=(transition, "S S"), emission=(emission, "S O"))
@@ -369,6 +401,11 @@ def sticky_markov_predictive(
         (..., time, S). Its expected loss is at least H(Y_t|Y_{t-1}); on one sequence the loss can fall below that.
 
     Label: bayes.sticky-markov. Source: ours; the task is that of arXiv 2512.22473.
+
+    >>> import numpy as np
+    >>> x, means, P = np.zeros((1, 1)), np.asarray([[0.0], [100.0]]), np.asarray([[0.9, 0.1], [0.1, 0.9]])
+    >>> sticky_markov_predictive(x, means, P, initial=np.asarray([0.5, 0.5])).round(12).tolist()
+    [[0.9, 0.1]]
     """
     xp = _checks.floats(x=x, means=means, transition=transition, initial=initial)
     _checks.shapes(x=(x, "time d_x"), means=(means, "S d_x"), transition=(transition, "S S"), initial=(initial, "S"))

@@ -84,6 +84,10 @@ def loss_change(gradient: Floats[Array, "*shape"], step: Floats[Array, "*shape"]
         gradient: dL/dparameter. step: the change of the parameter, same shape.
 
     Label: dynamics.loss-decrease. Source: standard.
+
+    >>> import numpy as np
+    >>> float(loss_change(np.asarray([3.0, 4.0]), np.asarray([-0.1, 0.0])).round(12))
+    -0.3
     """
     xp = _checks.floats(gradient=gradient, step=step)
     _checks.same_shape("step", step, gradient.shape, "the gradient")
@@ -100,6 +104,11 @@ def value_step(
         weights: a (..., n, m). u: dL/dg (..., n, d_v). eta: the step size.
 
     Label: dynamics.value-step. Source: ours, from the value law of arXiv 2512.22473.
+
+    >>> import numpy as np
+    >>> got = value_step(np.asarray([[0.5, 0.5]]), np.asarray([[2.0]]), eta=1.0)
+    >>> got.values.tolist(), got.context.tolist(), float(got.loss)
+    ([[-1.0], [-1.0]], [[-1.0]], -2.0)
     """
     xp = _checks.floats(weights=weights, u=u)
     _checks.shapes(weights=(weights, "n m"), u=(u, "n d_v"))
@@ -124,6 +133,11 @@ def score_step(
         weights: a (..., n, m). u: dL/dg (..., n, d_v). v: the values (..., m, d_v). eta: the step size.
 
     Label: dynamics.score-step. Source: ours, from the routing law of arXiv 2512.22473.
+
+    >>> import numpy as np
+    >>> got = score_step(np.asarray([[0.5, 0.5]]), np.asarray([[1.0]]), np.asarray([[1.0], [3.0]]), eta=1.0)
+    >>> got.scores.tolist(), got.context.tolist(), float(got.loss)
+    ([[0.5, -0.5]], [[-0.5]], -0.5)
     """
     xp = _checks.floats(weights=weights, u=u, v=v)
     _checks.shapes(weights=(weights, "n m"), u=(u, "n d_v"), v=(v, "m d_v"))
@@ -188,6 +202,14 @@ def feedback_full(
         eta: the step size of the values. W_O_step, c_O_step: the read-out's own steps, none unless given.
 
     Label: dynamics.feedback-full. Source: ours.
+
+    >>> import numpy as np
+    >>> a, v, W_O = np.asarray([[2.0, 1.0]]) / 3, np.asarray([[-1.0], [2.0]]), np.asarray([[-1.0, 1.0]])
+    >>> r, p = np.asarray([[-0.5, 0.5]]), np.asarray([[0.5, 0.5]])
+    >>> frozen = feedback(a, r @ W_O.T, eta=1.0).advantage[0, 0]
+    >>> full = feedback_full(a, v, r, p, W_O, totals=np.ones(1), eta=1.0).advantage[0, 0]
+    >>> round(9 * float(frozen), 12), round(9 * float(full), 12)  # "u held fixed" has the wrong sign here
+    (1.0, -4.0)
     """
     arguments = {"weights": weights, "v": v, "logit_gradient": logit_gradient, "probabilities": probabilities}
     xp = _checks.floats({"W_O_step": W_O_step, "c_O_step": c_O_step}, **arguments, W_O=W_O, totals=totals)
@@ -236,6 +258,11 @@ def weight_space_value_step(
         eta: the step size. bias: whether a value bias is trained too.
 
     Label: dynamics.weight-space. Source: ours.
+
+    >>> import numpy as np
+    >>> x, dv = np.asarray([[1.0], [2.0]]), np.asarray([[1.0], [0.0]])
+    >>> weight_space_value_step(x, dv, eta=1.0).tolist()  # the second value moves although its own gradient is 0
+    [[-1.0], [-2.0]]
     """
     xp = _checks.floats(x=x, value_gradient=value_gradient)
     _checks.shapes(x=(x, "m d_x"), value_gradient=(value_gradient, "m d_v"))
@@ -269,6 +296,10 @@ def natural_direction(
         compatibility: b (..., n, m). mask: booleans that broadcast to it, True = visible.
 
     Label: dynamics.natural-routing. Source: ours.
+
+    >>> import numpy as np
+    >>> natural_direction(np.asarray([[1.0, 3.0, 9.0]]), mask=np.asarray([[True, True, False]])).tolist()
+    [[-1.0, 1.0, 0.0]]
     """
     xp, b, mask = _pairs(compatibility, mask)
     if mask is None:
@@ -291,6 +322,11 @@ def replicator_velocity(
         weights: a (..., n, m). compatibility: b (..., n, m).
 
     Label: dynamics.natural-routing. Source: ours (the replicator equation).
+
+    >>> import numpy as np
+    >>> got = replicator_velocity(np.asarray([[0.5, 0.5]]), np.asarray([[1.0, 3.0]]))
+    >>> got.weights.tolist(), got.mean_compatibility.tolist()
+    ([[0.5, -0.5]], [-1.0])
     """
     xp = _weights_and("compatibility", weights, compatibility, validate)
     a, b = _arrays.widen(xp, weights, compatibility)
@@ -337,6 +373,10 @@ def saturation_bound(
         weights: a (..., n, m). compatibility: b (..., n, m). mask: booleans that broadcast to them, True = visible.
 
     Label: attention.saturation-bound. Source: ours.
+
+    >>> import numpy as np
+    >>> saturation_bound(np.asarray([[0.5, 0.5]]), np.asarray([[1.0, 3.0]])).tolist()
+    [[0.5, 0.5]]
     """
     xp = _weights_and("compatibility", weights, compatibility, validate)
     _, b, mask = _pairs(compatibility, mask)
@@ -357,6 +397,10 @@ def frame_precision_bound(
     says nothing about when weights saturate.
 
     Args, label: as :func:`saturation_bound`; dynamics.frame-precision. Returns (..., n). Source: ours.
+
+    >>> import numpy as np
+    >>> frame_precision_bound(np.asarray([[0.75, 0.25]]), np.asarray([[1.0, 3.0]])).tolist()
+    [0.375]
     """
     xp = _weights_and("compatibility", weights, compatibility, validate)
     _, b, mask = _pairs(compatibility, mask)

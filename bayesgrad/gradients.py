@@ -51,6 +51,10 @@ def compatibility(
         v: the values (..., m, d_v).
 
     Label: attention.weight-gradient. Source: arXiv 2512.22473 (the name), standard.
+
+    >>> import numpy as np
+    >>> compatibility(np.asarray([[1.0, 2.0]]), np.asarray([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])).tolist()
+    [[1.0, 2.0, 3.0]]
     """
     xp = _checks.floats(u=u, v=v)
     _checks.shapes(u=(u, "n d_v"), v=(v, "m d_v"))
@@ -101,7 +105,7 @@ def advantage(
 
 
 def _score_gradient(xp: _arrays.Namespace, a: Array, b: Array) -> Array:
-    # The sign of the routing law, dL/ds = +a (b - bbar) = -a A, stands here and nowhere else.
+    # The sign of the routing law stands here and nowhere else: dL/ds = +a (b - bbar) = -a A.
     return a * _above_mean(xp, a, b)
 
 
@@ -135,6 +139,10 @@ def mean_compatibility(
         u: dL/dg (..., n, d_v). context: g (..., n, d_v).
 
     Label: attention.delta-identity. Source: standard.
+
+    >>> import numpy as np
+    >>> mean_compatibility(np.asarray([[1.0, 2.0]]), np.asarray([[3.0, 4.0]])).tolist()
+    [11.0]
     """
     xp = _checks.floats(u=u, context=context)
     _checks.shapes(u=(u, "n d_v"), context=(context, "n d_v"))
@@ -147,6 +155,10 @@ def responsibility(weights: Floats[Array, "*batch queries keys"]) -> Floats[Arra
 
     The value law reads dv_j = -eta N_j ubar_j, ubar_j the a-weighted mean of u (only where N_j > 0).
     Source: arXiv 2512.22473 (responsibilities), N_j ours.
+
+    >>> import numpy as np
+    >>> responsibility(np.asarray([[1.0, 0.0], [0.5, 0.5]])).tolist()
+    [1.5, 0.5]
     """
     xp = _checks.floats(weights=weights)
     _checks.shapes(weights=(weights, "n m"))
@@ -159,6 +171,10 @@ def value_gradient(
     """The value law: dL/dv_j = sum_i a_ij u_i (with dropout, pass a D).
 
     Label: attention.value-law. Source: arXiv 2512.22473.
+
+    >>> import numpy as np
+    >>> value_gradient(np.asarray([[1.0, 0.0], [0.5, 0.5]]), np.asarray([[2.0], [4.0]])).tolist()
+    [[4.0], [2.0]]
     """
     xp = _checks.floats(weights=weights, u=u)
     _checks.shapes(weights=(weights, "n m"), u=(u, "n d_v"))
@@ -172,6 +188,10 @@ def query_gradient(
     """dL/dq_i = scale sum_j (dL/ds_ij) k_j = scale Cov_{a_i}(b_i, k). Scale 1/sqrt(d_k) by default.
 
     Label: attention.query-law. Source: ours (standard).
+
+    >>> import numpy as np
+    >>> query_gradient(np.asarray([[-0.5, 0.5]]), np.asarray([[1.0], [3.0]]), scale=2.0).tolist()
+    [[2.0]]
     """
     xp = _checks.floats(score_gradient=score_gradient, k=k)
     _, size = _checks.shapes(score_gradient=(score_gradient, "n m"), k=(k, "m d_k"))
@@ -189,6 +209,10 @@ def key_gradient(
     """dL/dk_j = scale sum_i (dL/ds_ij) q_i. Summed over j it is 0: a shift of all keys changes nothing.
 
     Label: attention.key-law. Source: ours (standard).
+
+    >>> import numpy as np
+    >>> key_gradient(np.asarray([[-0.5, 0.5]]), np.asarray([[3.0]]), scale=2.0).tolist()
+    [[-3.0], [3.0]]
     """
     xp = _checks.floats(score_gradient=score_gradient, q=q)
     _, size = _checks.shapes(score_gradient=(score_gradient, "n m"), q=(q, "n d_k"))

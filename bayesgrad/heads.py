@@ -36,7 +36,12 @@ def split_heads(x: Floats[Array, "*batch n columns"], heads: int) -> Floats[Arra
 
 
 def merge_heads(x: Floats[Array, "*batch heads n d"]) -> Floats[Array, "*batch n columns"]:
-    """(..., H, n, d) to (..., n, H d), the inverse of :func:`split_heads`."""
+    """(..., H, n, d) to (..., n, H d), the inverse of :func:`split_heads`.
+
+    >>> import numpy as np
+    >>> merge_heads(np.zeros((2, 3, 4))).shape
+    (3, 8)
+    """
     xp = _checks.floats(x=x)
     _checks.shapes(x=(x, "H n d"))
     *leading, heads, n, d = x.shape
@@ -61,7 +66,12 @@ def repeat_groups(k: Floats[Array, "*batch groups m d"], heads: int) -> Floats[A
 
 
 def sum_groups(gradient: Floats[Array, "*batch heads m d"], groups: int) -> Floats[Array, "*batch {groups} m d"]:
-    """The adjoint of :func:`repeat_groups`: sums over the query heads that read the same key/value head."""
+    """The adjoint of :func:`repeat_groups`: sums over the query heads that read the same key/value head.
+
+    >>> import numpy as np
+    >>> sum_groups(np.ones((6, 1, 1)), 2)[:, 0, 0].tolist()
+    [3.0, 3.0]
+    """
     xp = _checks.floats(gradient=gradient)
     _checks.shapes(gradient=(gradient, "H m d"))
     groups = _checks.natural("groups", groups, least=1)
@@ -103,6 +113,11 @@ def grouped_attention(
         q: (..., H, n, d_k). k, v: (..., G, m, d_k), (..., G, m, d_v). The rest as in :func:`bayesgrad.attention`.
 
     Label: attention.multi-head. Source: ours (standard).
+
+    >>> import numpy as np
+    >>> q, k, v = np.zeros((6, 1, 2)), np.zeros((2, 3, 2)), np.arange(6.0).reshape(2, 3, 1)
+    >>> grouped_attention(q, k, v).context[:, 0, 0].tolist()
+    [1.0, 1.0, 1.0, 3.9999999999999996, 3.9999999999999996, 3.9999999999999996]
     """
     k, v = _matched(q, k, v)
     return attention(q, k, v, mask=mask, bias=bias, scale=scale, dropout=dropout)
@@ -122,6 +137,11 @@ def grouped_attention_gradients(
     """:func:`bayesgrad.attention_gradients` for H query heads on G key/value heads; keys and values sum over the group.
 
     Label: attention.multi-head. Source: ours (standard).
+
+    >>> import numpy as np
+    >>> q, k, v, u = np.zeros((6, 1, 2)), np.zeros((2, 2, 2)), np.ones((2, 2, 1)), np.ones((6, 1, 1))
+    >>> grouped_attention_gradients(q, k, v, u).values[:, :, 0].tolist()
+    [[1.5, 1.5], [1.5, 1.5]]
     """
     repeated_k, repeated_v = _matched(q, k, v)
     got = attention_gradients(q, repeated_k, repeated_v, u, mask=mask, bias=bias, scale=scale, dropout=dropout)

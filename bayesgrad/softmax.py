@@ -76,6 +76,10 @@ def logsumexp(scores: Floats[Array, "*rows keys"], *, mask: Bools[Array, "*_"] |
     """log sum exp(s) over the visible entries of the last axis, in nats; -inf on an empty row.
 
     Args, errors: as :func:`softmax`. Returns (...). Source: standard.
+
+    >>> import numpy as np
+    >>> float(logsumexp(np.zeros(4)).round(12)), round(float(np.log(4)), 12)
+    (1.38629436112, 1.38629436112)
     """
     xp, wide, mask = _checked(scores, mask)
     if wide.shape[-1] == 0:
@@ -104,6 +108,10 @@ def log_softmax(
     """s - log sum exp(s) over the visible entries, in nats; -inf at hidden entries and on empty rows.
 
     Args, errors: as :func:`softmax`. Returns (..., m). Source: standard.
+
+    >>> import numpy as np
+    >>> log_softmax(np.asarray([0.0, -1000.0])).tolist()
+    [0.0, -1000.0]
     """
     xp, wide, mask = _checked(scores, mask)
     return _arrays.narrow(xp, scores.dtype, log_weights_of(xp, wide, mask))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
 from pathlib import Path
@@ -82,3 +83,9 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8")):
         made_later = "report/build" in target or target.endswith(".png")
         assert (page.parent / target).exists() or made_later, f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("name", reference.MODULES)
+def test_every_public_function_has_an_example(name):
+    for function, x in reference.exported(importlib.import_module(name)):
+        assert not inspect.isfunction(x) or ">>>" in x.__doc__, function
