@@ -48,7 +48,7 @@ def address(tmp_path_factory) -> str:
     return (Path(given) if given else build(tmp_path_factory.mktemp("page"))).resolve().as_uri()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # no longer: playwright keeps an event loop of its own running
 def browser():
     try:
         from playwright.sync_api import sync_playwright
