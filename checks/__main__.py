@@ -19,8 +19,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--force", action="store_true", help="run even if the evidence is fresh")
     parser.add_argument("--ledger-only", action="store_true", help="print the ledger, run nothing")
     parser.add_argument("--mutants", action="store_true", help="hunt automatic mutants of the core instead (minutes)")
+    parser.add_argument(
+        "--seeds", type=int, default=0, metavar="N", help="N more seeds, 40 draws a check: do verdicts change?"
+    )
     options, passed_on = parser.parse_known_args(arguments)
     os.chdir(ROOT)
+    if options.seeds < 0:
+        parser.error(f"--seeds: got {options.seeds}, expected a number of seeds")
+    if options.seeds:
+        return _other_seeds(options.seeds)
     if options.mutants:
         from checks import mutants
 
@@ -40,6 +47,28 @@ def main(arguments: list[str] | None = None) -> int:
     # A process of its own: pytest rewrites the assertions of plugins only if it is the first to import them.
     command = [sys.executable, "-m", "pytest", "checks/", "-q", f"--hypothesis-profile={options.profile}", *passed_on]
     return subprocess.run(command, check=False).returncode
+
+
+def _other_seeds(number: int) -> int:
+    """Every check at seeds 1..N; 1 if one of them fails."""
+    from bayesgrad.testing.engine import run
+    from checks.mutants import load_checks
+    from checks.registry import CHECKS, statement_of
+
+    load_checks()
+    failures = 0
+    for seed in range(1, number + 1):
+        tallies = [run(check, examples=40, seed=seed, statement=statement_of(check.label)) for check in CHECKS]
+        failed = [tally for tally in tallies if tally.failure]
+        worst = max(tally.worst_in_tolerance for tally in tallies)
+        print(
+            f"seed {seed}: {len(tallies) - len(failed)} of {len(tallies)} checks pass, worst error {worst:.2g}
+            tolerances"
+        )
+        for tally in failed:
+            print(tally.failure)
+        failures += len(failed)
+    return int(failures > 0)
 
 
 def _serves(fragment: dict, profile: str) -> bool:

@@ -83,6 +83,13 @@ def check_functions_on_empty_rows() -> None:
     assert bayesgrad.logsumexp(s, mask=mask)[0] == -np.inf
     assert np.isclose(bayesgrad.logsumexp(s, mask=mask)[1], np.log(np.exp(0.25) + np.exp(3.0)))
     assert np.array_equal(bayesgrad.log_softmax(s, mask=mask)[0], np.full(3, -np.inf))
+    stacked, masks = np.stack((s, s[:, ::-1])), np.stack((mask[::-1], mask))
+    expected = np.array([[np.log(np.exp(1.0) + np.exp(0.5)), -np.inf], [-np.inf, np.log(np.exp(3.0) + np.exp(0.25))]])
+    assert np.allclose(bayesgrad.logsumexp(stacked, mask=masks), expected)
+    for make in (np.asarray, torch.from_numpy):
+        found = np.asarray(bayesgrad.softmax(make(stacked.copy()), mask=make(masks)))
+        assert found[0, 1].tolist() == found[1, 0].tolist() == [0.0, 0.0, 0.0]
+        assert np.allclose(found.sum(-1), [[1.0, 0.0], [0.0, 1.0]])
     assert dynamics.natural_direction(b, mask=mask).tolist() == [[0, 0, 0], [-1.5, 0, 1.5]]
     assert np.array_equal(dynamics.saturation_bound(a, b, mask=mask)[0], np.zeros(3))
     assert dynamics.frame_precision_bound(a, b, mask=mask)[0] == 0
@@ -161,6 +168,12 @@ def check_masks_per_head() -> None:
     }
     for name, wanted in expected.items():
         assert np.allclose(getattr(got, name), wanted, rtol=1e-12, atol=1e-14), name
+    alone = bayesgrad.attention_block_gradients(
+        x[0], W_Q, W_K, W_V, W_O, targets[0], y=y[0], mask=mask[0], heads=2, reduction="sum"
+    )
+    assert np.allclose(alone.x, got.x[0], rtol=1e-12, atol=1e-14)
+    assert np.allclose(alone.W_Q, np.einsum("if,ih->fh", x[0], dq[0]), rtol=1e-12, atol=1e-14)
+    assert np.allclose(alone.W_K, np.einsum("jf,jh->fh", y[0], dk[0]), rtol=1e-12, atol=1e-14)
     shared = mask[:, 1]
     both = bayesgrad.attention_block_gradients(
         x, W_Q, W_K, W_V, W_O, targets, y=y, mask=shared, heads=2, reduction="sum"

@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+import torch
 
 import bayesgrad
 
@@ -24,5 +25,9 @@ def check_windows(align: str) -> None:
         got = bayesgrad.window_mask(n, m, left=left, right=right, align=align)
         assert got.dtype == bool
         assert np.array_equal(got, expected), (n, m, left, right, align)
+        for like in (np.zeros(1), torch.zeros(1)):
+            again = bayesgrad.window_mask(n, m, left=left, right=right, align=align, like=like)
+            assert type(again) is type(like)
+            assert np.array_equal(np.asarray(again), expected)
         if left is None and right == 0:
             assert np.array_equal(bayesgrad.causal_mask(n, m, align=align), expected), (n, m, align)

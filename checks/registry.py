@@ -102,6 +102,7 @@ def checks(
                 examples=max(int(profile.examples * share), 1),
                 least=int(profile.least * share),
                 seed=draw_seed,
+                sparing=profile.sparing,
                 statement=statement_of(label),
                 wrong=wrong_laws_of(label),
                 command=command,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,6 +51,26 @@ class Oracle:
 
     name: str
     of: Callable[[Any], Mapping[str, Reference]]
+    slow: bool = False
+
+
+def chosen(example: Example, one_in: int) -> bool:
+    """A share of all examples, picked by their content: the same ones in every run."""
+    if one_in <= 1:
+        return True
+    return _content(example) % one_in == 0
+
+
+def _content(example: Example) -> int:
+    content = 0
+    for x in vars(example).values():
+        if isinstance(x, Example):
+            content ^= _content(x)
+        elif isinstance(x, np.ndarray):
+            content = zlib.crc32(np.ascontiguousarray(x).tobytes(), content)
+        elif isinstance(x, float):
+            content ^= zlib.crc32(repr(x).encode())
+    return content
 
 
 @dataclass(frozen=True)
@@ -110,10 +131,13 @@ class Tally:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
-def references(check: Check, example: Example) -> dict[str, Mapping[str, Reference]]:
-    """What each oracle says about one example."""
+def references(check: Check, example: Example, sparing: int = 1) -> dict[str, Mapping[str, Reference]]:
+    """What each oracle says about one example; slow oracles speak about one example in ``sparing``."""
+    whole = chosen(example, sparing)
     said: dict[str, dict[str, Reference]] = {}
     for oracle in check.oracles:
+        if oracle.slow and not whole:
+            continue
         said.setdefault(oracle.name, {}).update(oracle.of(example))
     return dict(said)
 
@@ -203,10 +227,12 @@ def run(
     wrong: Mapping[str, Claim] | None = None,
     command: str = "pytest checks/",
     least: int = 0,
+    sparing: int = 1,
 ) -> Tally:
     """Draw ``examples`` examples and judge the check; the tally's ``failure`` is empty if the law holds on all.
 
-    ``least``: how many non-vacuous examples there must be.
+    ``least``: how many non-vacuous examples there must be. ``sparing``: slow oracles, and the statement, look at one
+    example in so many; wrong laws look at each until they are rejected.
     """
     began = time.perf_counter()
     tally = Tally(check.label, list(dict.fromkeys(oracle.name for oracle in check.oracles)))
@@ -219,7 +245,7 @@ def run(
         tally.statement = "agrees"
 
     def judge(example: Example) -> None:
-        said = references(check, example)
+        said = references(check, example, sparing)
         measure = yardstick(said)
         got = check.of(example)
         for oracle, name, worst in disagreements(check, example, got, said):
@@ -235,11 +261,13 @@ def run(
             if not vacuous and largest:
                 admitted = float(np.max(tolerance(expected.bound)))  # type: ignore[arg-type]
                 tally.tolerance = max(tally.tolerance, admitted / largest)
-        if not statement and not wrong:
+        asked = statement if chosen(example, sparing) else {}
+        open_laws = {key: claim for key, claim in wrong.items() if tally.wrong[key]["verdict"] != "rejected"}
+        if not asked and not open_laws:
             return
         named = example.tensors() if check.letters is None else check.letters(example)
         tensors: dict[str, Any] = {**named, "sizes": example.named_sizes()}
-        for key, claim in statement.items():
+        for key, claim in asked.items():
             name = check.states[claim.part]
             if name not in measure:
                 continue
@@ -248,9 +276,9 @@ def run(
             if not worst.agrees:
                 against = f"{check.oracles[0].name} (the statement differs, part {key}, not the code)"
                 raise LawViolation(report_violation(check, example, against, name, worst, command))
-        for key, claim in wrong.items():
+        for key, claim in open_laws.items():
             name = check.states[claim.part]
-            if tally.wrong[key]["verdict"] != "rejected" and name in measure:
+            if name in measure:
                 tally.wrong[key] = hold_against(claim, tensors, example, measure[name])
 
     limits = settings(

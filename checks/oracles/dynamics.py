@@ -210,7 +210,7 @@ def _feedback_full_twice(example: SteppedLayer) -> dict[str, Reference]:
 
 FEEDBACK_FULL = (
     Oracle(JETS, _feedback_full),
-    Oracle("50-digit differences along PyTorch's gradient", _feedback_full_exactly),
+    Oracle("50-digit differences along PyTorch's gradient", _feedback_full_exactly, slow=True),
     Oracle("PyTorch double backward", _feedback_full_twice),
 )
 

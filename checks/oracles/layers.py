@@ -31,7 +31,7 @@ def layer_gradients(*names: str, differentiate: tuple[str, ...] | None = None) -
     return (
         Oracle("forward jets", lambda layer: named(forward.layer_gradients(layer, *present(layer, names)))),
         Oracle("PyTorch reverse mode", lambda layer: unbounded(reverse.layer_gradients(layer, *present(layer, names)))),
-        Oracle("differences in 50 digits", by_differences),
+        Oracle("differences in 50 digits", by_differences, slow=True),
     )
 
 

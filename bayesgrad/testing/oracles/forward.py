@@ -62,16 +62,29 @@ def cross_entropy(logits: Logits) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return {"L": (loss.x, loss.ex), "z": (loss.dx.reshape(shape), loss.edx.reshape(shape))}
 
 
-def run_layer(layer: Layer, **variables: Jet) -> dict[str, Jet]:
-    """Every stage of a layer, head by head; a parameter or stage given by name is a variable."""
-    stage = dict(variables)
+_SCORES_FROM = frozenset(("x", "y", "W_Q", "W_K", "c_Q", "c_K", "q", "k"))
+_VALUES_FROM = frozenset(("x", "y", "W_V", "c_V", "v"))
+
+
+def run_layer(layer: Layer, known: dict[str, Jet] | None = None, **variables: Jet) -> dict[str, Jet]:
+    """Every stage of a layer, head by head; a parameter or stage given by name is a variable.
+
+    ``known``: the stages of the same layer without variables; those that no variable reaches are taken from there.
+    """
+    stage, known = dict(variables), known or {}
+    still = known if not _SCORES_FROM & set(variables) else {}
+    fixed = still if not _VALUES_FROM & set(variables) else {}
     for name in ("x", "W_Q", "W_K", "W_V", "W_O"):
         stage.setdefault(name, constant(getattr(layer, name)))
     for name in ("c_Q", "c_K", "c_V", "c_O"):
         stage.setdefault(name, constant(layer.bias(name)))
     stage.setdefault("y", stage["x"] if layer.y is None else constant(layer.y))
     for name, source in (("q", "x"), ("k", "y"), ("v", "y")):
-        if name not in stage:
+        if name in stage:
+            continue
+        if (still if name in "qk" else fixed) and name in known:
+            stage[name] = known[name]
+        else:
             stage[name] = matmul(stage[source], stage["W_" + name.upper()]) + stage["c_" + name.upper()]
     z = stage["c_O"][None, :]
     for h in range(layer.heads):
@@ -79,14 +92,20 @@ def run_layer(layer: Layer, **variables: Jet) -> dict[str, Jet]:
         at = slice(h * layer.d_v, (h + 1) * layer.d_v)
         if "g" in stage:
             g = stage["g"][:, at]
+        elif f"g{h}" in fixed:
+            g = fixed[f"g{h}"]
         else:
             q = stage["q"][:, h * layer.d_k : (h + 1) * layer.d_k]
             k = stage["k"][:, group * layer.d_k : (group + 1) * layer.d_k]
             v = stage["v"][:, group * layer.d_v : (group + 1) * layer.d_v]
-            s = matmul_t(q, k) * layer.the_scale
-            e = (s if layer.beta is None else s + layer.beta).exp() * layer.visible.astype(float)
-            a = e / e.sum(-1)[..., None]
+            if f"a{h}" in still:
+                a = still[f"a{h}"]
+            else:
+                s = matmul_t(q, k) * layer.the_scale
+                e = (s if layer.beta is None else s + layer.beta).exp() * layer.visible.astype(float)
+                a = e / e.sum(-1)[..., None]
             g = matmul(a if layer.dropout is None else a * layer.dropout, v)
+            stage[f"a{h}"], stage[f"g{h}"] = a, g
         z = z + matmul(g, stage["W_O"][at])
     e = z.exp()
     log_p = (e / e.sum(-1)[..., None]).log()
@@ -97,9 +116,10 @@ def run_layer(layer: Layer, **variables: Jet) -> dict[str, Jet]:
 
 def layer_gradients(layer: Layer, *names: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """name -> (dL/d(name), its running error bound)."""
-    start = {**{name: jet.x for name, jet in run_layer(layer).items()}, "g": layer.context()}
+    known = run_layer(layer)
+    start = {**{name: jet.x for name, jet in known.items()}, "g": layer.context()}
     out = {}
     for name in names:
-        loss = run_layer(layer, **{name: leaf(start[name])})["L"]
+        loss = run_layer(layer, known, **{name: leaf(start[name])})["L"]
         out[name] = (loss.dx.reshape(start[name].shape), loss.edx.reshape(start[name].shape))
     return out
