@@ -231,6 +231,14 @@ def _positive(atom: Atom) -> bool:
     return False
 
 
+def settled(poly: Poly) -> bool:
+    """Whether a polynomial is positive for all values, or zero for all values, by the kinds of its parts."""
+    return all(
+        m.coefficient > 0 and all(_positive(a) or a.kind in ("delta", "count") or _indicator(a) for a, _ in m.factors)
+        for m in poly
+    )
+
+
 def _pieces(mono: Mono) -> tuple[list[tuple[Atom, Fraction]], list[Mono]]:
     """The factors free of bound indices, and one monomial for each connected component of bound ones."""
     rest = list(mono.factors)

@@ -19,6 +19,7 @@ from derivations.numeric import Counterexample
 from derivations.terms import (
     AnyIndex,
     Delta,
+    Diff,
     Index,
     Size,
     Tensor,
@@ -211,8 +212,7 @@ class _Run:
         self.meaningful = True
         for term in (proof.start, *(step.after for step in proof.steps)):
             self.well_formed(term)
-            if stray := indices_of(term)[0] - self.scope:
-                raise ProofError(f"index {min(i.name for i in stray)} of a step is no index of the claim")
+            self.placed(term)
         bound = isinstance(claim, (AtMost, Minimum))
         first = claim.rhs - claim.lhs if isinstance(claim, AtMost) else claim.lhs
         links = [(first, Step(proof.start, "algebra", "the proof starts at the left side"))]
@@ -236,7 +236,7 @@ class _Run:
         if isinstance(claim, AtMost):
             self.bounded(claim, before)
         elif isinstance(claim, Minimum):
-            self.minimum(claim, before)
+            self.minimum(claim)
         return ""
 
     def follows(self, before: Term, step: Step) -> bool:
@@ -259,7 +259,7 @@ class _Run:
             case _:
                 raise ProofError(f"rule {step.rule!r} is not admitted")
         self.used.add({"definition": "definition", "algebra": "algebra"}.get(step.rule, "algebra"))
-        if any(_has_delta(t) for t in (before, after)):
+        if _has(before, Delta) or _has(after, Delta):
             self.used.add("delta")
         return same(before, after)
 
@@ -297,7 +297,7 @@ class _Run:
             raise ProofError("rewrite: the hole stands inside a derivative, where an equation of values says nothing")
 
         def put(side: Term) -> Term:
-            return rules.fill(around, hole, lambda *at: rules.rename(side, placed(at)))
+            return rules.fill(around, {hole: lambda *at: rules.rename(side, placed(at))})
 
         def placed(at: tuple[AnyIndex, ...]) -> dict[Index, AnyIndex]:
             where = dict(zip(free, at, strict=True))
@@ -311,9 +311,9 @@ class _Run:
         raise ProofError("rewrite: the context with one side of the equation in it is not the term before")
 
     def placed(self, term: Term) -> None:
-        """Every free index of a rewritten term is one of the claim: no other position need exist."""
+        """Every free index of a step is one of the claim: no other position need exist."""
         if stray := indices_of(term)[0] - self.scope:
-            raise ProofError(f"rewrite: nothing says that there is a position {min(i.name for i in stray)}")
+            raise ProofError(f"index {min(i.name for i in stray)} of a step is no index of the claim")
 
     def bounded(self, claim: AtMost, gap: Term) -> None:
         """The end of a proof of an inequality: the gap is a sum of nonnegative terms, or the kernel objects."""
@@ -364,7 +364,7 @@ class _Run:
             ("hypothesis", assumed[0], {}),
         ):
             for mine, theirs in ((claim.lhs, shown.lhs), (claim.rhs, shown.rhs)):
-                if not same(rules.exchanged(mine, at), theirs):
+                if _has(mine, Diff) or not same(rules.fill(mine, at), theirs):
                     return f"induction: the {name} is not the claim at that time"
         return ""
 
@@ -384,15 +384,14 @@ class _Run:
             return "a definition in the claim depends on time"
         return ""
 
-    def minimum(self, claim: Minimum, slope: Term) -> None:
+    def minimum(self, claim: Minimum) -> None:
         """The end of a proof of a minimum: lhs is 0 at 1, and its derivative times (t - 1) is (t - 1)^2 / t."""
         self.used.add("single-minimum")
         if claim.at is None or claim.at.kind != "positive" or claim.at.sizes or not same(claim.rhs, lift(0)):
             raise ProofError("single-minimum: expected a positive variable and the bound 0")
         t = claim.at()
-        self.used.update(("d-log",))
         derivative = rules.derivative(claim.lhs, t, self.used)
-        if not same(rules.fill(claim.lhs, claim.at, lambda: lift(1)), lift(0)):
+        if not same(rules.fill(claim.lhs, {claim.at: lambda: lift(1)}), lift(0)):
             raise ProofError("single-minimum: the function is not 0 at 1")
         if not same(derivative * (t - 1), (t - 1) ** 2 / t):
             raise ProofError("single-minimum: the derivative times (t - 1) is not (t - 1)^2 / t")
@@ -454,7 +453,7 @@ class _Run:
                 self.leans.append(fact)
                 point = lift(value(*slots))
                 self.well_formed(point)
-                return positive(flatten(point)) and same(body, rules.fill(fact.lhs, fact.at, lambda: point))
+                return positive(flatten(point)) and same(body, rules.fill(fact.lhs, {fact.at: lambda: point}))
         return False
 
     def refutation(self) -> Counterexample | None:
@@ -472,5 +471,5 @@ def _free(*terms: Term) -> list[Index]:
     return sorted(found, key=lambda i: i.uid)
 
 
-def _has_delta(term: Term) -> bool:
-    return isinstance(term, Delta) or any(_has_delta(t) for t in children(term))
+def _has(term: Term, kind: type[Term]) -> bool:
+    return isinstance(term, kind) or any(_has(t, kind) for t in children(term))

@@ -6,6 +6,7 @@ words and formulas.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -14,7 +15,7 @@ from typing import Any
 
 import flint
 
-from derivations.index_calculus import Poly, flatten, positive
+from derivations.index_calculus import flatten, positive, settled
 from derivations.terms import (
     Add,
     AnyIndex,
@@ -39,19 +40,6 @@ from derivations.terms import (
     rename,
     tensors_of,
 )
-
-
-def settled(poly: Poly) -> bool:
-    """Whether a polynomial is positive for all values, or zero for all values, by the kinds of its parts."""
-    return all(
-        m.coefficient > 0
-        and all(
-            a.kind in ("exp", "delta", "count")
-            or (a.kind == "entry" and isinstance(a.head, Tensor) and a.head.kind in ("positive", "indicator"))
-            for a, _ in m.factors
-        )
-        for m in poly
-    )
 
 
 @cache
@@ -119,7 +107,7 @@ def derivative(term: Term, wrt: Entry, used: set[str]) -> Term:
 
 def _over(tensor: Tensor, body: Callable[..., Term]) -> Term:
     """The sum of ``body`` over all entries of ``tensor``."""
-    indices = tuple(Index(f"r_{n}" if len(tensor.sizes) > 1 else "r", s) for n, s in enumerate(tensor.sizes, 1))
+    indices = tuple(Index("r", size) for size in tensor.sizes)
     out = body(*indices)
     for index in reversed(indices):
         out = Sum(index, out)
@@ -129,17 +117,14 @@ def _over(tensor: Tensor, body: Callable[..., Term]) -> Term:
 def carry_out(term: Term, variables: tuple[Tensor, ...], used: set[str]) -> Term:
     """The formal derivatives by entries of ``variables`` (by anything, if there are none) carried out, one pass."""
     if isinstance(term, Diff):
-        body = carry_out(term.body, variables, used)
-        return (
-            derivative(body, term.wrt, used) if not variables or term.wrt.tensor in variables else Diff(body, term.wrt)
-        )
+        body, wrt = carry_out(term.body, variables, used), term.wrt
+        return derivative(body, wrt, used) if not variables or wrt.tensor in variables else Diff(body, wrt)
     return rebuild(term, lambda t: carry_out(t, variables, used))
 
 
 def through(term: Term, middles: tuple[Tensor, ...]) -> Term:
     """Every derivative of a term that depends on its variable through ``middles`` alone, split there."""
-    pairs = [(one, other) for n, one in enumerate(middles) for k, other in enumerate(middles) if n != k]
-    if any(mentions(one, other) for one, other in pairs):
+    if any(mentions(one, other) for one, other in itertools.permutations(middles, 2)):
         raise ValueError("d-through: the tensors in the middle depend on one another")
 
     def visit(t: Term) -> Term:
@@ -163,16 +148,6 @@ def unfold(term: Term, chosen: tuple[Tensor, ...]) -> Term:
         case Diff(body, wrt):
             return Diff(unfold(body, tuple(t for t in chosen if t is not wrt.tensor)), wrt)
     return rebuild(term, lambda t: unfold(t, chosen))
-
-
-def exchanged(term: Term, other: Mapping[Tensor, Tensor]) -> Term:
-    """Every entry of a tensor replaced by the same entry of another one of the same sizes."""
-    match term:
-        case Entry(tensor, indices) if tensor in other:
-            return other[tensor](*indices)
-        case Diff():
-            raise ValueError("induction: claims about derivatives are not supported")
-    return rebuild(term, lambda t: exchanged(t, other))
 
 
 def explicit(term: Term, sizes: Mapping[Size, int], values: Mapping[Any, Any], at: Mapping[Index, int]) -> Term:
@@ -260,14 +235,14 @@ def expanded(term: Term, variable: Tensor | None = None) -> Term:
     return unfold(term, tuple(t for t in tensors_of(term) if t.body is not None and t is not variable))
 
 
-def fill(term: Term, hole: Tensor, value: Callable[..., Term]) -> Term:
-    """Every entry of ``hole`` replaced by ``value`` of its indices."""
+def fill(term: Term, values: Mapping[Tensor, Callable[..., Term]]) -> Term:
+    """Every entry of some tensors replaced by the ``values`` at its indices."""
     match term:
-        case Entry(tensor, indices) if tensor is hole:
-            return value(*indices)
+        case Entry(tensor, indices) if tensor in values:
+            return values[tensor](*indices)
         case Diff(body, wrt):
-            return Diff(fill(body, hole, value), wrt)
-    return rebuild(term, lambda t: fill(t, hole, value))
+            return Diff(fill(body, values), wrt)
+    return rebuild(term, lambda t: fill(t, values))
 
 
 def replace(term: Term, lhs: Term, rhs: Term, free: tuple[Index, ...], under_diff: bool) -> tuple[Term, int]:
