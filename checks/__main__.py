@@ -61,10 +61,8 @@ def _other_seeds(number: int) -> int:
         tallies = [run(check, examples=40, seed=seed, statement=statement_of(check.label)) for check in CHECKS]
         failed = [tally for tally in tallies if tally.failure]
         worst = max(tally.worst_in_tolerance for tally in tallies)
-        print(
-            f"seed {seed}: {len(tallies) - len(failed)} of {len(tallies)} checks pass, worst error {worst:.2g}
-            tolerances"
-        )
+        passed = f"{len(tallies) - len(failed)} of {len(tallies)} checks pass"
+        print(f"seed {seed}: {passed}, worst error {worst:.2g} tolerances", flush=True)
         for tally in failed:
             print(tally.failure)
         failures += len(failed)

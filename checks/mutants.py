@@ -186,7 +186,7 @@ def hunt(names: Iterable[str] = CORE, progress: Callable[[int, int], None] | Non
 
 @dataclass(frozen=True)
 class Explained:
-    """Why a mutant, or a family of them, cannot change a result: ``function`` and, where given, ``before``, ``after``."""
+    """Why a mutant cannot change a result: ``function``, and where given what stood there ``before`` and ``after``."""
 
     function: str
     before: str
