@@ -64,10 +64,21 @@ def test_the_tuned_comparison_is_paired_and_held_out(shift, verdict):
     assert row["effect"] == pytest.approx(shift)
 
 
+STEPS = [2.0**-k for k in range(5)]
+
+
+def changes(c1: float = 0.0, c2: float = 1.0, c3: float = 0.0) -> dict:
+    """Recorded changes whose residuals are |c1 t + c2 t^2 + c3 t^3|."""
+    residual = [abs(c1 * t + c2 * t**2 + c3 * t**3) for t in STEPS]
+    slope = float(np.polyfit(np.log(STEPS), np.log(residual), 1)[0])
+    names = ("loss", "g", "b", "A")
+    return {"slope": dict.fromkeys(names, slope), "t": STEPS, "residual": dict.fromkeys(names, residual)}
+
+
 def law(holds: float = 0.5, agrees: float = 1.0, cosine: float = 0.8, m_step: float = 1e-14, error: float = 1e-15):
     return {
         "gradient_error": dict.fromkeys(("W_Q", "W_K", "W_V", "W_O"), error),
-        "changes": {"slope": dict.fromkeys(("loss", "g", "b", "A"), 2.0)},
+        "changes": changes(),
         "exact": {"value_step": 1e-14, "score_step": 1e-15, "feedback": 1e-14, "m_step": m_step},
         "feedback": {"law_agrees": agrees, "unconditional_holds": holds},
         "e_step": {"tokens": cosine, "weights": 0.1, "values": 0.2},
@@ -97,10 +108,21 @@ def test_a_slope_outside_the_band_is_not_confirmed():
     good = [made_up("SGD", 0, [2.0, 1.0], laws=law())]
     assert {row["verdict"] for row in obs.observations(good).values()} == {"confirmed"}
     crooked = law()
-    crooked["changes"] = {"slope": {"loss": 1.85, "g": 2.0, "b": 2.0, "A": 2.0}}
+    crooked["changes"]["slope"]["g"] = 1.85
     found = obs.observations([made_up("SGD", 0, [2.0, 1.0], laws=crooked)])
-    assert found["dynamics.loss-decrease"]["verdict"] == "not confirmed"
-    assert found["dynamics.score-step"]["verdict"] == "confirmed"
+    assert found["dynamics.score-step"]["verdict"] == "not confirmed"
+    assert found["dynamics.loss-decrease"]["verdict"] == "confirmed"
+
+
+def test_a_first_order_error_is_seen_and_a_vanishing_curvature_is_none():
+    flat = obs.second_order_slope(STEPS, changes(c2=0.01, c3=1.0)["residual"]["loss"])
+    assert changes(c2=0.01, c3=1.0)["slope"]["loss"] > 2.5
+    assert flat == pytest.approx(2.0, abs=1e-9)
+    for c1 in (1.0, 0.1, 0.02):
+        wrong = law()
+        wrong["changes"] = changes(c1=c1)
+        found = obs.observations([made_up("SGD", 0, [2.0, 1.0], laws=wrong)])
+        assert found["dynamics.loss-decrease"]["verdict"] == "not confirmed", c1
 
 
 def test_criteria_are_named_by_their_text_and_code():
