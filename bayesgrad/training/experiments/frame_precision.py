@@ -26,10 +26,10 @@ PARTS = ("attention", "values", "read_out")
 
 def plan(size: Size, done: Done) -> list[Job]:
     quick = size == "quick"
-    steps = 500 if quick else 2000
+    steps = 500 if quick else 1500
     routed = Config(
-        task=Bijection(values=5, keys=5, batch=64, held_out=512) if quick else Bijection(values=8, keys=8),
-        model=Transformer(layers=2, width=32, heads=2) if quick else Transformer(layers=2, width=64, heads=4),
+        task=Bijection(values=5 if quick else 6, keys=5 if quick else 6, batch=64, held_out=512),
+        model=Transformer(layers=2, width=32, heads=2) if quick else Transformer(layers=2, width=48, heads=4),
         update=AdamW(rate=0.005 if quick else 0.003, warm_up=steps // 20, cosine=True, clip=1.0),
         steps=steps,
         evaluate_every=steps // 5,
