@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bayesgrad.training import claims, observed, records
+from bayesgrad.training.config import from_json
 from bayesgrad.training.experiments import EXPERIMENTS, sticky_markov
 from bayesgrad.training.experiments import observations as obs
 from bayesgrad.training.runs import Job, Run
@@ -178,6 +179,8 @@ def test_committed_records_are_whole_small_and_judged_by_todays_criteria():
         assert record["state"] == "finished"
         assert records.is_current(record, experiment), f"{path}: judged by other criteria; make it again"
         assert {row["id"] for row in record["claims"]} == set(experiment.claims)
+        for arm in record["arms"].values():
+            assert from_json(arm["config"]).hash == arm["config_hash"]
         for row in record["claims"]:
             assert row["criterion_sha"] == claims.CRITERIA[row["id"]].sha
             assert row["criterion"] == claims.CRITERIA[row["id"]].text
