@@ -26,7 +26,10 @@ def claim_text(part: Part) -> str:
     if isinstance(claim, Witness):
         values = ", ".join(f"{t.name} = {_shown(v)}" for t, v in claim.values.items())
         return f"{text(claim.lhs)} {claim.relation} {text(claim.rhs)}, where {values}"
-    return f"{text(claim.lhs)} {relation} {text(claim.rhs)}"
+    line = f"{text(claim.lhs)} {relation} {text(claim.rhs)}"
+    if isinstance(claim, AtMost) and claim.tight is not None:
+        line += f", with equality exactly where {' and '.join(t.name for t in claim.tight)} vanish everywhere"
+    return line
 
 
 def _shown(value: Any) -> str:

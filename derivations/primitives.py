@@ -62,10 +62,5 @@ TABLE: dict[str, Primitive] = {
         Primitive("instance", r"\forall T.\,P(T) \Rightarrow P(x)", "x has the kind that T was declared with"),
         Primitive("witness", r"P(x) \text{ computed exactly}", "x is written out; rational numbers or certified balls"),
         Primitive("induction", r"P_1,\; P_t\Rightarrow P_{t+1} \;\Rightarrow\; \forall t.\,P_t", "t = 1, 2, ..."),
-        Primitive(
-            "symmetry",
-            r"\pi \text{ bijection},\; P\circ\pi=P \Rightarrow P(\pi A)=P(A)",
-            "a finite set of equally likely outcomes; the bijection is written out",
-        ),
     )
 }

@@ -324,6 +324,10 @@ def test_every_rule_that_the_kernel_names_is_in_the_table():
     assert named <= set(TABLE)
 
 
+def test_every_row_of_the_table_is_used_by_some_proof():
+    assert set(TABLE) == {name for label in laws.labels() for name in laws.law(label).collected("primitives")}
+
+
 def test_no_primitive_is_a_law():
     """None of the admitted rules mentions attention, a softmax, a head or a loss of a model."""
     words = r"attention|softmax|query|queries|\bkey|\bvalue|head|token|entropy|posterior|logit|gradient"
