@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks import accuracy, speed
+from benchmarks import accuracy, bench_proofs, speed
 
-TABLES = ("speed", "memory", "import", "accuracy")
+TABLES = ("speed", "memory", "import", "accuracy", "proofs")
 
 
 def machine() -> str:
@@ -42,6 +42,8 @@ def sections(chosen: list[str], rounds: int) -> list[tuple[str, str]]:
     if "accuracy" in chosen:
         title = "Accuracy: relative error against 50 digits, ours beside PyTorch's explicit operations"
         out.append((title, accuracy.markdown(accuracy.table())))
+    if "proofs" in chosen:
+        out += bench_proofs.sections()
     return out
 
 

@@ -47,7 +47,7 @@ SHAPES = (((2, 3), (1, 4, 5, 6, 7, 8, 9)), ((3, 2), (4, 1, 5, 6, 7, 8, 9)), ((6,
 ENOUGH = 500  # equal positions after which a wrong law counts as not told apart
 POINTS = 60  # rational points at which an inequality is tried in one case
 _LATE = {"d_v": -2, "d_k": -1, "d_x": 1, "H": 2, "G": 3}  # the first get the larger of the sizes that are left
-_GIVEN = {"V": (5, 4, 9)}  # more values than pairs
+_GIVEN = {"V": (5, 4, 9), "d_x": (None, None, 1)}  # more values than pairs; a large case is large in n, m and d
 PATTERNS = (("all", "holes", "empty row"), ("all", "empty row"), ("all", "empty row"))
 
 
@@ -117,10 +117,11 @@ def cases_of(terms: Sequence[Term], bodies: Bodies, *, shapes: int = len(SHAPES)
     rest = [name for name in names if name not in leading]
     out = []
     for number, ((first, others), patterns) in list(enumerate(zip(SHAPES, PATTERNS, strict=True)))[:shapes]:
-        lengths = dict(zip(("n", "m"), first, strict=True)) | {name: values[number] for name, values in _GIVEN.items()}
+        given = {name: values[number] for name, values in _GIVEN.items() if values[number] is not None}
+        lengths = dict(zip(("n", "m"), first, strict=True)) | given
         free = iter([*([] if "n" in leading else first[:1]), *([] if "m" in leading else first[1:]), *others])
-        free = iter([length for length in free if length not in [lengths[name] for name in rest if name in _GIVEN]])
-        lengths |= {name: next(free) for name in rest if name not in _GIVEN}
+        free = iter([length for length in free if length not in [lengths[name] for name in rest if name in given]])
+        lengths |= {name: next(free) for name in rest if name not in given}
         masked = _has_indicator(terms, bodies)
         for pattern in patterns if masked else patterns[:1]:
             out.append(Case(tuple((name, lengths[name]) for name in (*leading, *rest)), pattern))

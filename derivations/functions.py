@@ -46,10 +46,13 @@ def with_room(work: Callable[[Functions], Value], room: Room | None = None) -> V
     room = Room() if room is None else room
     room.roots = None
     while True:
+        ring = Functions(room)
         try:
-            return work(Functions(room))
+            return work(ring)
         except _Again:
             continue
+        finally:
+            ring.draw.clear()  # these hold the ring itself: without them it is freed at once, with all that it made
 
 
 @dataclass(frozen=True)
