@@ -28,7 +28,7 @@ def claim_text(part: Part) -> str:
         return f"{text(claim.lhs)} {claim.relation} {text(claim.rhs)}, where {values}"
     line = f"{text(claim.lhs)} {relation} {text(claim.rhs)}"
     if isinstance(claim, AtMost) and claim.tight is not None:
-        line += f", with equality exactly where {' and '.join(t.name for t in claim.tight)} vanish everywhere"
+        line += f", with equality exactly where every entry of {' and '.join(t.name for t in claim.tight)} is 0"
     return line
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from derivations import naming, refutation, rules
+from derivations.chain import Chain, Step
 from derivations.index_calculus import flatten, positive, same
 from derivations.numeric import Counterexample
 from derivations.terms import (
@@ -92,45 +93,6 @@ class Induction(Equation):
     step: Equation | None = None
     first: Mapping[Tensor, Tensor] = field(default_factory=dict)
     later: Mapping[Tensor, Tensor] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Step:
-    """One link: the term it arrives at, the rule, one sentence of why, and what the rule needs."""
-
-    after: Term
-    rule: str
-    why: str
-    tensors: tuple[Tensor, ...] = ()
-    equation: Equation | None = None
-    context: Callable[..., Any] | None = None
-
-
-class Chain:
-    """A proof in the order in which one reads it: the first term, then one term a step."""
-
-    def __init__(self, start: Any):
-        self.start = lift(start)
-        self.steps: list[Step] = []
-
-    def algebra(self, after: Any, why: str) -> Chain:
-        return self._add(Step(lift(after), "algebra", why))
-
-    def definition(self, after: Any, why: str, *tensors: Tensor) -> Chain:
-        return self._add(Step(lift(after), "definition", why, tensors))
-
-    def differentiate(self, after: Any, why: str, *variables: Tensor) -> Chain:
-        return self._add(Step(lift(after), "differentiate", why, variables))
-
-    def through(self, after: Any, why: str, *middles: Tensor) -> Chain:
-        return self._add(Step(lift(after), "through", why, middles))
-
-    def rewrite(self, after: Any, why: str, by: Equation, within: Callable[..., Any] | None = None) -> Chain:
-        return self._add(Step(lift(after), "rewrite", why, (), by, within))
-
-    def _add(self, step: Step) -> Chain:
-        self.steps.append(step)
-        return self
 
 
 @dataclass(frozen=True)
