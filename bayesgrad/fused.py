@@ -194,7 +194,10 @@ class _Sweep:
         q, k, v = project(W_Q, x, c_Q, self.heads), project(W_K, y, c_K, self.groups), project(W_V, y, c_V, self.groups)
         if c_V is not None or c_K is not None:  # a bias reaches the keys that nobody sees
             k, v = _arrays.keep(xp, keys, k), _arrays.keep(xp, keys, v)
-        got = self._tiles(q, grouped(k), grouped(v), W_O, c_O, t, seen)
+        # b - bbar is computed from the values without what the seen ones share, as in the dense form.
+        count = xp.sum(xp.astype(keys, v.dtype))
+        centre = xp.sum(v, axis=-1, keepdims=True) / xp.where(count == 0, xp.ones_like(count), count)
+        got = self._tiles(q, grouped(k), grouped(v), grouped(centre), W_O, c_O, t, seen)
         along_k = got.pop("q")
         got["scale"] = xp.sum(along_k * q)
         dq, dk, dv = xp.reshape(along_k * self.scale, (W_Q.shape[1], n)), summed(got.pop("k")), summed(got.pop("v"))
@@ -210,13 +213,11 @@ class _Sweep:
         }
 
     def _tiles(
-        self, q: Array, k: Array, v: Array, W_O: Array, c_O: Array, t: Array, seen: Visibility
+        self, q: Array, k: Array, v: Array, centre: Array, W_O: Array, c_O: Array, t: Array, seen: Visibility
     ) -> dict[str, Array]:
         """The sweep itself: q (H, d_k, n), k (H, d_k, m), v (H, d_v, m), t (n, C)."""
         xp, do, T, n, m = self.xp, self.do, _transposed, seen.n, seen.m
         H, d_v = v.shape[0], v.shape[1]
-        # b - bbar is computed from the values without what they share, as in the dense form.
-        centre = xp.sum(v, axis=-1, keepdims=True) / max(m, 1)
         v = v - centre
         v_and_one = xp.concat([v, xp.ones_like(v[:, :1])], axis=1)
         dq, dk, dv, dW = xp.zeros_like(q), xp.zeros_like(k), xp.zeros_like(v), xp.zeros_like(W_O)

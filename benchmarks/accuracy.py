@@ -2,7 +2,8 @@ r"""Error per dtype against 50 digits, ours and that of PyTorch's explicit opera
 
 .. math:: \text{error} = \max_{ij} |x_{ij} - \hat x_{ij}| \,/\, \max_{ij} |\hat x_{ij}|
 
-for each output x (context, dL/ds, dL/dq, dL/dk, dL/dv) of one head, where x-hat is computed by mpmath from the very
+for each output x (context, dL/ds, dL/dq, dL/dk, dL/dv) of one head, and for the mean cross-entropy of its upstream
+array taken as logits and that loss's gradient, where x-hat is computed by mpmath from the very
 numbers that both sides are given (already rounded to the dtype). The explicit operations are those that anybody would
 write, differentiated by autograd, in the same dtype throughout.
 """
@@ -19,7 +20,7 @@ import torch
 import bayesgrad as bg
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
-OUTPUTS = ("context", "scores", "queries", "keys", "values")
+OUTPUTS = ("context", "scores", "queries", "keys", "values", "loss", "logits")
 KINDS = ("plain", "wide scores", "near one-hot", "offset values", "masked")
 DIGITS = 50
 
@@ -81,6 +82,11 @@ def exact(t: dict[str, np.ndarray], mask: np.ndarray) -> dict[str, np.ndarray]:
             [scale * mpmath.fsum(ds[i][j] * q[i][e] for i in range(n)) for e in range(d_k)] for j in range(m)
         ]
         out["values"] = [[mpmath.fsum(a[i][j] * u[i][e] for i in range(n)) for e in range(d_v)] for j in range(m)]
+        # Mean cross-entropy of the rows of 4 u, row i with target i mod d_v.
+        e = [[mpmath.exp(4 * x) for x in row] for row in u]
+        p = [[x / mpmath.fsum(row) for x in row] for row in e]
+        out["loss"] = [[-mpmath.fsum(mpmath.log(p[i][i % d_v]) for i in range(n)) / n]]
+        out["logits"] = [[(p[i][c] - (c == i % d_v)) / n for c in range(d_v)] for i in range(n)]
         return {name: np.asarray([[float(x) for x in row] for row in rows]) for name, rows in out.items()}
 
 
@@ -88,7 +94,12 @@ def ours(t: dict[str, torch.Tensor], mask: torch.Tensor) -> dict[str, torch.Tens
     """This package."""
     got = bg.attention_gradients(**t, mask=mask)
     made = bg.attention(t["q"], t["k"], t["v"], mask=mask)
-    return {"context": made.context} | {name: getattr(got, name) for name in OUTPUTS[1:]}
+    loss, r = bg.cross_entropy(4 * t["u"], _targets(t["u"]))
+    return {"context": made.context, "loss": loss, "logits": r} | {name: getattr(got, name) for name in OUTPUTS[1:5]}
+
+
+def _targets(z: torch.Tensor) -> torch.Tensor:
+    return torch.arange(z.shape[0]) % z.shape[1]
 
 
 def explicit(t: dict[str, torch.Tensor], mask: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -98,7 +109,11 @@ def explicit(t: dict[str, torch.Tensor], mask: torch.Tensor) -> dict[str, torch.
     s.retain_grad()
     g = torch.softmax(s.masked_fill(~mask, -math.inf), -1) @ v
     g.backward(t["u"])
-    return {"context": g.detach(), "scores": s.grad, "queries": q.grad, "keys": k.grad, "values": v.grad}
+    z = (4 * t["u"]).requires_grad_()
+    loss = torch.nn.functional.cross_entropy(z, _targets(z))
+    loss.backward()
+    head = {"context": g.detach(), "scores": s.grad, "queries": q.grad, "keys": k.grad, "values": v.grad}
+    return head | {"loss": loss.detach(), "logits": z.grad}
 
 
 def errors(count: int, dtype: str) -> dict[str, tuple[list[float], list[float]]]:
