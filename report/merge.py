@@ -112,15 +112,22 @@ def _check(theorem: Theorem, fragment: Fragment) -> dict[str, Any]:
 
 
 def _mutants(theorem: Theorem, fragments: Mapping[str, Fragment]) -> dict[str, Any]:
-    """Wrong laws rejected: by the numeric route where it ran, otherwise as the proof route reports them."""
-    check = fragments["check"].data
-    counted = (check or {}).get("mutants", {}).get(theorem.label)
+    """Wrong laws rejected: by the numeric route where it ran, otherwise as the proof route reports them.
+
+    A wrong law that any route which held it could not refute is a survivor, whatever the others say.
+    """
+    held: dict[str, list[Mapping[str, Any]]] = {}
+    for route in ("proof", "exact", "code"):
+        detail = fragments[route].results.get(theorem.label, {}).get("detail") or {}
+        held[route] = detail.get("wrong_laws") or [] if isinstance(detail, Mapping) else []
+    loose = [f"{law['id']} ({route})" for route, laws in held.items() for law in laws if law["verdict"] != "refuted"]
+    counted = (fragments["check"].data or {}).get("mutants", {}).get(theorem.label)
     if counted is not None:
-        return {"survivors": [], **counted}
-    detail = fragments["proof"].results.get(theorem.label, {}).get("detail") or {}
-    wrong = detail.get("wrong_laws", [])
-    survivors = [law["id"] for law in wrong if law.get("verdict") != "refuted"]
-    return {"rejected": len(wrong) - len(survivors), "total": len(wrong), "survivors": survivors}
+        found = {"survivors": [], **counted}
+        return {**found, "survivors": [*found["survivors"], *loose]}
+    wrong = held["proof"]
+    rejected = sum(law["verdict"] == "refuted" for law in wrong)
+    return {"rejected": rejected, "total": len(wrong), "survivors": loose}
 
 
 def _naive(theorem: Theorem, fragments: Mapping[str, Fragment]) -> list[str]:

@@ -76,6 +76,17 @@ def test_wrong_laws_must_all_be_rejected_and_be_three(tmp_path, counted):
     assert bool(failures(evidence)) == bool(counted["survivors"])
 
 
+@pytest.mark.parametrize("route", ["proof", "exact", "code"])
+def test_a_wrong_law_that_one_route_cannot_refute_survives(tmp_path, route):
+    def change(found):
+        law = {"id": "x/sign", "kind": "sign", "why": "", "verdict": "undecided"}
+        found[route]["results"][LABEL]["detail"]["wrong_laws"] = [law]
+
+    evidence = merged(tmp_path, change)
+    assert not evidence["results"][LABEL]["fully_proved"]
+    assert failures(evidence) == [(LABEL, f"wrong laws survived: x/sign ({route})")]
+
+
 def test_a_check_alone_proves_nothing(tmp_path):
     def change(found):
         found["proof"] = found["formal"] = None

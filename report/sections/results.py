@@ -28,6 +28,7 @@ from report.document import (
     text,
 )  # fmt: skip
 from report.filters import number
+from report.linebreak import width
 from report.mathml import is_math
 from report.meanings import MEANINGS
 from report.merge import HOW, SYMBOLIC, Theorem
@@ -96,6 +97,7 @@ def result(context: Context, theorem: Theorem) -> Section:
     entry = context.results[theorem.label]
     meaning = MEANINGS.get(theorem.label)
     blocks: list[doc.Block] = [Display(context.statement(theorem.label))]
+    blocks += _where(entry["proof"]["detail"] or {})
     if meaning:
         blocks.append(Para(prose(meaning.says)))
     if theorem.label in PICTURES:
@@ -117,6 +119,18 @@ def result(context: Context, theorem: Theorem) -> Section:
     blocks += _code(theorem)
     blocks.append(_links(context, theorem))
     return Section(theorem.label, title(context, theorem), tuple(blocks), theorem.label, context.status(theorem.label))
+
+
+def _where(detail: Mapping[str, Any]) -> list[doc.Block]:
+    """What the letters of the statement stand for, as the proof defines them."""
+    letters = [tex for tex in detail.get("where") or [] if isinstance(tex, str)]
+    if not letters:
+        return []
+    blocks: list[doc.Block] = []
+    parts: list[doc.Inline] = [part for tex in letters if width(tex) <= 48 for part in (Text(", "), Math(tex))]
+    if parts:
+        blocks.append(Para((Msg("ui.where"), Text(" "), *parts[1:], Text(".")), kind="where"))
+    return [*blocks, *(Display(tex) for tex in letters if width(tex) > 48)]
 
 
 def _picture(label: str) -> doc.Figure:
@@ -215,16 +229,25 @@ def _symbolic(verdict: Mapping[str, Any]) -> Line:
         parts.append(f"{detail['theorem']}: {detail['words']}" if detail.get("theorem") else detail["words"])
     if detail.get("rewritings"):
         parts.append(f"{detail['rewritings']['proved']} of {detail['rewritings']['total']} rewritings proved")
-    for key, one in (("parts", "statement"), ("primitives", "primitive rule"), ("corollaries", "corollary")):
+    for key, one in (
+        ("parts", "statement"),
+        ("primitives", "primitive rule"),
+        ("corollaries", "corollary"),
+        ("cases", "case"),
+    ):
         if detail.get(key):
             many = f"{one[:-1]}ies" if one.endswith("y") else f"{one}s"
             parts.append(f"{len(detail[key])} {one if len(detail[key]) == 1 else many}")
+    if detail.get("wrong_laws"):
+        refuted = sum(law["verdict"] == "refuted" for law in detail["wrong_laws"])
+        parts.append(f"{refuted} of {len(detail['wrong_laws'])} wrong laws refuted")
     parts += [f"{key}: {plain(value)}" for key, value in sorted(detail.items()) if key not in _TOLD and plain(value)]
     return rich("; ".join(parts)) if parts else text("–")
 
 
 _TOLD = {"statement_tex", "assumptions", "steps", "primitives", "definitions", "uses", "wrong_laws", "rewritings"}
 _TOLD |= {"naive", "statement", "axioms", "file", "parts", "words", "theorem", "line", "seconds", "corollaries"}
+_TOLD |= {"refutations", "where", "cases"}
 
 
 def plain(value: Any) -> str:
