@@ -392,9 +392,7 @@ def entry(label: str, route: str) -> dict[str, Any]:
     """The evidence for one label; ``route`` is what the catalogue says: required, optional, or why not."""
     began = time.process_time()
     applies = route in ("required", "optional")
-    if label in _LISTINGS:
-        verdict, reason, detail = _LISTINGS[label]()
-    elif label in labels():
+    if label in labels():
         verdict, reason, detail = _by_cases(label)
         if not applies and verdict == "proved":
             verdict, reason = "not applicable", route
@@ -402,7 +400,18 @@ def entry(label: str, route: str) -> dict[str, Any]:
         verdict, reason, detail = ("not run", "it has no statement in symbols yet", {})
         if not applies:
             verdict, reason = "not applicable", route
+    if label in _LISTINGS:
+        verdict, reason, detail = _with_listing(label, verdict, reason, detail)
     return {"verdict": verdict, "reason": reason, "detail": detail, "seconds": round(time.process_time() - began, 3)}
+
+
+def _with_listing(label: str, verdict: str, reason: str, detail: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    """A listing of every case beside the instances: both must agree with the statement."""
+    listed, why, more = _LISTINGS[label]()
+    detail = {**detail, "listing": {"verdict": listed, "reason": why, **more}}
+    if verdict in ("refuted", "undecided"):
+        return verdict, reason, detail
+    return listed, f"{why}; {reason}" if verdict == "proved" else why, detail
 
 
 def _by_cases(label: str) -> tuple[str, str, dict[str, Any]]:
