@@ -210,6 +210,14 @@ def unbroadcast(xp: Namespace, x: Any, shape: tuple[int, ...]) -> Any:
     return xp.sum(x, axis=axes, keepdims=True) if axes else x
 
 
+def wide_integers(x: Any) -> Any:
+    """Indices in a signed dtype that holds every class and every index to ignore: int8 cannot hold 300."""
+    own = namespace_of(x)
+    if x.dtype in (own.int32, own.int64):
+        return x
+    return own.astype(x, own.int32 if getattr(own, "__name__", "") == "jax.numpy" else own.int64)
+
+
 def one_hot(xp: Namespace, targets: Any, classes: int) -> Any:
     """Booleans (..., C): True at the target's class, False everywhere for a target outside 0..C-1."""
     own = namespace_of(targets)

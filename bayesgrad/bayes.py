@@ -256,6 +256,7 @@ def _chosen(
     """Booleans (*shape, size) that mark each index; out of range raises."""
     _checks.integers(xp, name, x, like)
     _checks.same_shape(name, x, shape, "the other arguments say")
+    x = _arrays.wide_integers(x)
     if validate and _arrays.concrete(x):
         outside = xp.logical_or(x < 0, x >= size)
         if _arrays.holds(xp.any(outside)):

@@ -18,6 +18,7 @@ gradient are 0 (PyTorch says NaN). 0 log 0 = 0: a logit of -inf is fine where th
 from __future__ import annotations
 
 import math
+import numbers
 from typing import NamedTuple
 
 from bayesgrad import _arrays, _checks
@@ -53,9 +54,9 @@ def options(
     smoothing = _checks.real(xp, "label_smoothing", label_smoothing)
     if isinstance(smoothing, float) and not 0 <= smoothing <= 1:
         raise ValueError(f"label_smoothing: got {label_smoothing!r}, expected a number in [0, 1]")
-    if isinstance(ignore_index, bool) or not isinstance(ignore_index, int):
+    if isinstance(ignore_index, bool) or not isinstance(ignore_index, numbers.Integral):
         raise TypeError(f"ignore_index: got {type(ignore_index).__name__}, expected an integer")
-    return Options(reduction, ignore_index, _arrays.widen(xp, class_weights), smoothing)
+    return Options(reduction, int(ignore_index), _arrays.widen(xp, class_weights), smoothing)
 
 
 def target_mass(
@@ -91,7 +92,7 @@ def target_mass(
 def _one_hot(
     xp: _arrays.Namespace, y: Array, like: Array, shape: tuple[int, ...], ignore: int, validate: bool
 ) -> Array:
-    own, classes = _arrays.namespace_of(y), shape[-1]
+    own, classes, y = _arrays.namespace_of(y), shape[-1], _arrays.wide_integers(y)
     counted = y != ignore
     if validate and _arrays.concrete(y):
         outside = own.logical_and(counted, own.logical_or(y < 0, y >= classes))

@@ -45,6 +45,26 @@ def test_every_variant_equals_pytorch(xp, reduction, smoothing, weighted, kind):
     np.testing.assert_allclose(np.asarray(got.logit_gradient), wanted[1], rtol=1e-10, atol=1e-14)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_targets_of_every_integer_dtype(dtype):
+    """Also where the dtype holds neither the index to ignore nor the number of classes."""
+    z = RNG.normal(size=(3, 300))
+    y = np.asarray([1, 0, 99])
+    wanted = bg.cross_entropy(z, y)
+    got = bg.cross_entropy(z, y.astype(dtype), ignore_index=np.int64(-100))
+    np.testing.assert_array_equal(got.logit_gradient, wanted.logit_gradient)
+    if dtype in ("int8", "uint8", "int16", "int32", "int64"):
+        got = bg.cross_entropy(torch.tensor(z), torch.tensor(y.astype(dtype)))
+        np.testing.assert_allclose(got.logit_gradient.numpy(), wanted.logit_gradient, rtol=1e-12)
+
+
+def test_half_precision_in_numpy():
+    z, y = RNG.normal(size=(300, C)).astype(np.float16), RNG.integers(0, C, size=300)
+    got, wanted = bg.cross_entropy(z, y, reduction="sum"), bg.cross_entropy(z.astype(np.float32), y, reduction="sum")
+    assert got.loss.dtype == got.logit_gradient.dtype == np.float16
+    assert got.loss == wanted.loss.astype(np.float16)
+
+
 def test_soft_targets_of_any_total(xp):
     z, t = RNG.normal(size=(3, C)), RNG.random((3, C)) * 4
     got = bg.cross_entropy(xp(z), xp(t), reduction="sum")
