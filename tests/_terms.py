@@ -33,6 +33,8 @@ c = Tensor("c")
 x, y = Tensor("x", (n,)), Tensor("y", (m,))
 B, Q = Tensor("B", (n, m)), Tensor("Q", (n, n))
 t, S = Tensor("t", (n,), "positive"), Tensor("S", (n, m), "indicator")
+full = Size("f", nonempty=True)
+w = Tensor("w", (full,), "positive")
 look = Lookup("look", (n,), m)
 TENSORS = (c, x, y, B, Q, t, S)
 
@@ -63,6 +65,27 @@ def polynomials(draw, depth=3, scope=FREE, functions=False) -> Term:
         return Sum(new, draw(polynomials(depth - 1, (*scope, new), functions)))
     if kind in ("exp", "inv"):
         return exp(below()) if kind == "exp" else inv(below())
+    return Add((below(), below())) if kind == "add" else Mul((below(), below()))
+
+
+@st.composite
+def positives(draw, depth=2, scope=FREE) -> Term:
+    """A term that is positive by its kinds: products and sums of positive entries, exps, their inverses, numbers."""
+    kind = draw(
+        st.sampled_from(("entry", "entry", "exp", "number", *(("mul", "mul", "add", "inv", "sum") if depth else ())))
+    )
+    below = lambda s=scope: draw(positives(depth - 1, s))
+    if kind == "entry":
+        return _entry(draw, t, scope)
+    if kind == "exp":
+        return exp(draw(polynomials(1, scope)))
+    if kind == "number":
+        return Num(Fraction(draw(st.integers(1, 4)), draw(st.integers(1, 3))))
+    if kind == "inv":
+        return inv(below())
+    if kind == "sum":
+        new = Index("a", full)
+        return Sum(new, Mul((draw(positives(depth - 1, scope)), Entry(w, (new,)))))
     return Add((below(), below())) if kind == "add" else Mul((below(), below()))
 
 

@@ -17,7 +17,7 @@ from derivations import index_calculus
 from derivations.index_calculus import key, positive, same
 from derivations.rewritings import changed
 from derivations.terms import Count, Index, Num, Size, Sum, Tensor, Term, delta, exp, inv, log, rename, total
-from tests._terms import B, Q, S, apart, c, i, j, k, l, look, m, n, near, polynomials, t, x, y
+from tests._terms import B, Q, S, apart, c, i, j, k, l, look, m, n, near, polynomials, positives, t, x, y
 
 OFTEN = settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
@@ -59,6 +59,29 @@ def test_harmless_changes_keep_the_key(term, seed):
 @given(polynomials(functions=True))
 def test_the_difference_of_a_term_and_itself_is_nothing(term):
     assert same(term - rename(term, {}), Num(index_calculus.ONE * 0))
+
+
+@OFTEN
+@given(positives(), st.data())
+def test_logs_and_inverses_of_positive_terms_are_never_confused(left, data):
+    """What is used for positive terms alone: log of a product, cancelling, log of exp."""
+    right = data.draw(near(left))
+    assert positive(index_calculus.flatten(left))
+    for shape in (log, inv, lambda p: log(p) - log(inv(p)), lambda p: exp(log(p)) * inv(c() * p)):
+        one, other = shape(left), shape(right)
+        if same(one, other):
+            assert apart(one, other, tries=3) is None
+        assert same(one, rename(one, {}))
+
+
+@OFTEN
+@given(positives(), positives())
+def test_log_of_a_product_and_inverse_of_a_product(p, q):
+    for one, other in ((inv(p * q), inv(p) * inv(q)), (log(exp(c()) * p * 1), log(p) + c())):
+        if same(one, other):
+            assert apart(one, other, tries=3) is None
+    if len(index_calculus.collect(index_calculus.flatten(p))) == 1:
+        assert same(log(exp(c()) * p), log(p) + c())
 
 
 def test_the_referee_can_tell():
