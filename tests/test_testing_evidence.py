@@ -12,7 +12,10 @@ import pytest
 
 from bayesgrad.theorems import THEOREMS
 from checks import evidence
+from checks.mutants import load_checks
+from checks.registry import CHECKS, statement_of
 from derivations import evidence as files
+from derivations.wrong_laws import wrong_laws
 
 
 def tally(label: str, **changes: Any) -> dict[str, Any]:
@@ -53,10 +56,37 @@ def test_one_check_that_rejects_a_wrong_law_is_enough() -> None:
     second = tally(label, oracles=["zero"], wrong={"sign": law("undecided"), "drop": law("undecided")})
     found = evidence.mutants([first, second])[label]
     assert (found["rejected"], found["total"], found["survivors"]) == (1, 2, ["drop"])
+    registered = evidence.mutants([first], {label: ["sign", "drop", "scale"], "lemma.gibbs": []})
+    assert registered[label]["survivors"] == ["drop", "scale"]
+    assert "no check states" in registered[label]["laws"]["scale"]["why"]
+    assert list(registered) == [label]
+
+
+def test_every_registered_wrong_law_is_stated_by_a_check() -> None:
+    load_checks()
+    stated = {(check.label, part) for check in CHECKS for part in check.states}
+    missing = [
+        (row.label, row.id)
+        for theorem in THEOREMS
+        for row in wrong_laws(theorem.label)
+        if (row.label, row.part.name) not in stated
+    ]
+    assert not missing
+
+
+def test_every_label_has_two_oracles_and_no_state_is_misspelt() -> None:
+    load_checks()
+    for theorem in THEOREMS:
+        mine = [check for check in CHECKS if check.label == theorem.label]
+        oracles = {oracle.name for check in mine for oracle in check.oracles}
+        assert len(oracles) >= 2, theorem.label
+        parts = set(statement_of(theorem.label))
+        assert {part for check in mine for part in check.states} <= parts, theorem.label
 
 
 def test_the_ledger_has_every_label_and_shows_what_did_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evidence, "read_others", lambda: dict.fromkeys((*evidence.ROUTES, "observed")))
+    monkeypatch.setattr(evidence, "automatic_mutants", list)
     fragment = {"results": evidence.merge([tally("attention.value-law")]), "mutants": {}}
     lines = evidence.ledger(fragment)
     for theorem in THEOREMS:
@@ -64,7 +94,8 @@ def test_the_ledger_has_every_label_and_shows_what_did_not_run(tmp_path: Path, m
     row = next(line for line in lines if line.startswith("attention.value-law"))
     assert "passed 10+1v 0.25tol 2 oracles" in row
     assert "not run" in row
-    assert lines[-1].startswith("1 of ")
+    assert lines[-2].startswith("1 of ")
+    assert lines[-1] == "wrong laws: 0 of 0 rejected by a counterexample"
     everything = evidence.ledger(None)
     assert "passed" not in "".join(everything[:-1])
     proved = {"results": {"attention.value-law": {"verdict": "refuted"}}}

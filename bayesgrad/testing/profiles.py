@@ -20,6 +20,6 @@ class Profile:
 
 PROFILES = {
     "quick": Profile("quick", 216, 200, 4),
-    "ci": Profile("ci", 1024, 800),
-    "thorough": Profile("thorough", 25600, 20000),
+    "ci": Profile("ci", 648, 600, 4),
+    "thorough": Profile("thorough", 21600, 20000, 16),
 }
