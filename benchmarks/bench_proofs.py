@@ -44,7 +44,8 @@ print(time.perf_counter() - began)
 OURS = r"""
 import json, sys, time
 from derivations import laws, proof
-from derivations.exact_instances import bodies_of, compare
+from derivations.cases import bodies_of
+from derivations.exact_instances import compare
 from derivations.functions import with_room
 from derivations.instances import Case
 

@@ -21,23 +21,12 @@ from rich.console import Console
 from rich.progress import track
 
 from derivations import evidence
-from derivations.exact_instances import (
-    Bodies,
-    Case,
-    Equation,
-    Functions,
-    Undecided,
-    bodies_of,
-    cases_of,
-    describe,
-    holds,
-    sides,
-    summary,
-    with_room,
-    wrong_claim,
-)
-from derivations.instances import Instance
+from derivations.cases import bodies_of, cases_of, sides
+from derivations.exact_instances import describe, holds, summary, wrong_claim
+from derivations.functions import Functions, Undecided, with_room
+from derivations.instances import Bodies, Case, Instance
 from derivations.laws import Part, labels, law
+from derivations.proof import Equation
 from derivations.symbolic_array import SymbolicArray, SymbolicNamespace
 from derivations.terms import Lookup, Tensor, Term, children
 from derivations.wrong_laws import wrong_laws

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from derivations.functions import Functions, Jet, Poly, Undecided, total
+from derivations.functions import Functions, Poly, Undecided
+from derivations.jets import Jet, total
 from derivations.terms import (
     Add,
     AnyIndex,

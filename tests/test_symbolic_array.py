@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from derivations.functions import Functions, Jet, Room, Undecided, with_room
+from derivations.functions import Functions, Room, Undecided, with_room
+from derivations.jets import Jet
 from derivations.symbolic_array import SymbolicArray, SymbolicNamespace
 
 
