@@ -35,12 +35,13 @@ def weights_of(xp: _arrays.Namespace, scores: Array, mask: Array) -> Array:
     if scores.shape[-1] == 0:
         return xp.zeros_like(scores)
     if _arrays.is_torch(xp) and _arrays.outside_any_graph(scores):
-        # The same in PyTorch's own kernel; it makes NaN of empty rows, which are told from NaN by their maximum.
+        # The same in PyTorch's own kernel, which makes NaN of empty rows; their maximum tells them from true NaN. On a
+        # CPU one column says whether there is anything to do; elsewhere a look would wait for the device.
         scores = _arrays.hide(xp, scores, mask)
-        empty = scores.amax(-1, keepdim=True) == -math.inf
         weights = scores.softmax(-1)
-        # On a CPU a look is cheaper than a pass over all weights; elsewhere a look would wait for the device.
-        return weights.masked_fill_(empty, 0.0) if weights.device.type != "cpu" or bool(empty.any()) else weights
+        if weights.device.type == "cpu" and not bool(weights[..., 0].isnan().any()):
+            return weights
+        return weights.masked_fill_(scores.amax(-1, keepdim=True) == -math.inf, 0.0)
     terms, total, _ = _arrays.exp_visible(xp, scores, mask)
     return terms / total
 

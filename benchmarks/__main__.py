@@ -28,12 +28,15 @@ def machine() -> str:
     return f"{model}, {os.cpu_count()} cores; {packages}"
 
 
-def sections(chosen: list[str], rounds: int) -> list[tuple[str, str]]:
+def sections(chosen: list[str], rounds: int, threads: tuple[int, ...]) -> list[tuple[str, str]]:
     """Title and table of each chosen part."""
     out = []
     if "speed" in chosen:
         out.append(
-            ("Speed, float32, best of the rounds in which all ways take turns", speed.markdown(speed.speed(rounds)))
+            (
+                "Speed, float32, best of the rounds in which all ways take turns",
+                speed.markdown(speed.speed(rounds, threads)),
+            )
         )
     if "memory" in chosen:
         out.append(("Memory", speed.markdown(speed.memory())))
@@ -52,16 +55,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"any of {', '.join(TABLES)}; all by default")
     parser.add_argument("--rounds", type=int, default=15, help="rounds of each timing (default 15)")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="numbers of threads (default 1 2)")
     parser.add_argument("--write", type=Path, metavar="FILE", help="also write the tables to this Markdown file")
     chosen = parser.parse_args(arguments)
     for name in chosen.tables:
         if name not in TABLES:
             parser.error(f"TABLE: got {name!r}, expected any of {', '.join(TABLES)}")
+    if min(chosen.threads) < 1:
+        parser.error(f"--threads: got {min(chosen.threads)}, expected at least 1")
     if chosen.rounds < 1:
         parser.error(f"--rounds: got {chosen.rounds}, expected at least 1")
     text = f"# Budgets and measurements\n\nWritten by `make bench`. Measured on {machine()}.\n"
     print(text)
-    for title, table in sections(chosen.tables or list(TABLES), chosen.rounds):
+    for title, table in sections(chosen.tables or list(TABLES), chosen.rounds, tuple(chosen.threads)):
         part = f"\n## {title}\n\n{table}\n"
         print(part, flush=True)
         text += part
