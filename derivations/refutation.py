@@ -13,7 +13,6 @@ from derivations import rules
 from derivations.numeric import Bodies, Counterexample, Formal, Real, differs
 from derivations.terms import Term
 
-
 SPREAD = 10**6  # free entries are drawn from so many numbers of each sign
 
 
