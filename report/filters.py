@@ -19,7 +19,7 @@ from report import symbols
 _TEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
     "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "|": r"\textbar{}", '"': r"\textquotedbl{}", "`": r"\textasciigrave{}", "-": "{-}", "\u00a0": "~",
+    "|": r"\textbar{}", '"': '{"}', "`": r"\textasciigrave{}", "-": "{-}", "\u00a0": "~",
     "–": "--", "—": "---", "…": r"\ldots{}", "“": "``", "”": "''", "‘": "`", "’": "'", "·": r"\textperiodcentered{}",
     "−": r"\ensuremath{-}", "²": r"\textsuperscript{2}", "½": r"\textonehalf{}", "¼": r"\textonequarter{}",
     "ᵀ": r"\textsuperscript{T}", "§": r"\S{}", "é": r"\'e", "è": r"\`e", "ß": r"\ss{}", "∇": r"\ensuremath{\nabla}",
