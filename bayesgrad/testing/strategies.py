@@ -329,10 +329,12 @@ def stepped_layers(draw: st.DrawFn) -> SteppedLayer:
 
 @st.composite
 def mixtures(draw: st.DrawFn) -> Mixture:
-    """Mixtures of two to five components; priors of 0 occur."""
+    """Mixtures of two to five components; priors of 0 occur, but two components are possible."""
     m = draw(st.sampled_from(_MIXTURES))
     entries = Entries(draw, 3 * m)
-    return Mixture(entries.chances(m), entries.reals(m), entries.reals(m))
+    priors = entries.chances(m)
+    priors += np.count_nonzero(priors) < 2
+    return Mixture(priors, entries.reals(m), entries.reals(m))
 
 
 @st.composite
