@@ -207,6 +207,15 @@ _SHIFT = "a common shift of the scores changes nothing (softmax.shift-invariance
 _CHECKS = "it only chooses what an argument check looks at"
 
 EQUIVALENT: tuple[Explained, ...] = (
+    Explained("cross_entropy.cross_entropy", "xp.zeros_like", "xp.ones_like", "it is multiplied by a target mass of 0"),
+    *(
+        Explained("dynamics._visible_range", before, after, "without keys the bound has no entries to put it into")
+        for before, after in (
+            ("xp.sum(b, axis=-1, keepdims=True)", "xp.sum(b, axis=-2, keepdims=True)"),
+            ("-1", "1"),
+            ("1", "0"),
+        )
+    ),
     Explained("softmax.weights_of", "xp.zeros_like", "xp.ones_like", _NOTHING),
     Explained("softmax.log_weights_of", "xp.zeros_like", "xp.ones_like", _NOTHING),
     Explained(
