@@ -10,29 +10,26 @@ classes, because MathML alone takes the minus of ``= -a`` for a subtraction and 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from xml.sax.saxutils import escape
 
 from report import symbols as tex
+from report.mathml_nodes import (
+    BadTeX,
+    Node,
+    fence,
+    function,
+    join,
+    plain_text,
+    space,
+    symbol,
+    table,
+    tight,
+    word,
+)  # fmt: skip
 
 _TOKEN = re.compile(r"\\[a-zA-Z]+\*?|\\.|[{}^_&~']|\d+(?:\.\d+)?|\s+|.", re.DOTALL)
 _STARRED = frozenset([r"\operatorname*"])
-_WIDE_SPACE = re.compile(r'(lspace|rspace)="0\.(?:1667|2222|2778)em"')
-
-
-class BadTeX(ValueError):
-    """A formula outside the part of TeX that the report knows: the message says what and where."""
-
-
-@dataclass(frozen=True)
-class Node:
-    """A piece of MathML with its TeX class; ``limits`` says that scripts go below and above."""
-
-    xml: str
-    kind: str = "ord"
-    limits: bool = False
-    core: str = ""  # the bare character of an operator, so that it can be drawn again with another form
 
 
 def tokens(source: str) -> list[str]:
@@ -98,7 +95,7 @@ class Parser:
             if token in ("}", "&", r"\\", r"\end", r"\right"):
                 raise BadTeX(f"{token!r} without its partner in {self.source!r}")
             nodes.append(self.scripted(nodes[-1] if nodes else None))
-        return _join(nodes)
+        return join(nodes)
 
     def group(self) -> Node:
         """A braced group, or the single atom that TeX would take as an argument."""
@@ -120,10 +117,10 @@ class Parser:
                 primes += "′"
             elif token == "^" and not above:
                 self.next()
-                above = _tight(self.group().xml)
+                above = tight(self.group().xml)
             elif token == "_" and not below:
                 self.next()
-                below = _tight(self.group().xml)
+                below = tight(self.group().xml)
             elif token in ("^", "_"):
                 raise BadTeX(f"double {token} in {self.source!r}")
             else:
@@ -148,26 +145,26 @@ class Parser:
         if token[0].isdigit():
             return Node(f"<mn>{token}</mn>")
         if token == "~":
-            return _space(0.3333)
+            return space(0.3333)
         if token in tex.CHARACTERS:
-            return _symbol(*tex.CHARACTERS[token], before)
+            return symbol(*tex.CHARACTERS[token], before)
         if token.isalpha():
             return Node(f"<mi>{token}</mi>")
         raise BadTeX(f"{token!r} is no mathematics in {self.source!r}")
 
     def command(self, name: str, before: Node | None) -> Node:
         if name in tex.SYMBOLS:
-            return _symbol(*tex.SYMBOLS[name], before)
+            return symbol(*tex.SYMBOLS[name], before)
         if name in tex.TEX_FUNCTIONS:
-            return _function(name, name in tex.LIMITS)
+            return function(name, name in tex.LIMITS)
         if name in tex.SPACES:
-            return _space(tex.SPACES[name])
+            return space(tex.SPACES[name])
         if name in ("operatorname", "operatorname*"):
-            return _function(_plain(self.raw()), name.endswith("*"))
+            return function(plain_text(self.raw()), name.endswith("*"))
         if name in tex.VARIANTS:
             return _variant(self.argument(), tex.VARIANTS[name], self.source)
         if name in tex.TEXTS:
-            return Node(f"<mtext>{escape(_plain(self.raw())).replace(' ', chr(0xA0))}</mtext>")
+            return Node(f"<mtext>{escape(plain_text(self.raw())).replace(' ', chr(0xA0))}</mtext>")
         if name in ("frac", "tfrac", "dfrac"):
             top, bottom = self.group().xml, self.group().xml
             shown = f"<mfrac>{top}{bottom}</mfrac>"
@@ -201,7 +198,7 @@ class Parser:
         if name == "not":
             negated = {"=": "≠", r"\in": "∉", "<": "≮", ">": "≯"}.get(self.next())
             if negated:
-                return _symbol(negated, "rel", before)
+                return symbol(negated, "rel", before)
         raise BadTeX(f"\\{name} is not in the report's table of mathematics: {self.source!r}")
 
     def accent(self, name: str) -> Node:
@@ -223,7 +220,7 @@ class Parser:
         left = self.delimiter()
         body = self.row(r"\right")
         self.expect(r"\right")
-        return Node(f"<mrow>{_fence(left, 'prefix')}{body.xml}{_fence(self.delimiter(), 'postfix')}</mrow>", "inner")
+        return Node(f"<mrow>{fence(left, 'prefix')}{body.xml}{fence(self.delimiter(), 'postfix')}</mrow>", "inner")
 
     def sized(self, name: str) -> Node:
         size = {"big": 1.2, "Big": 1.8, "bigg": 2.4, "Bigg": 3.0}[name.rstrip("lrm")]
@@ -260,66 +257,21 @@ class Parser:
             raise BadTeX(f"\\begin{{{name}}} is closed by \\end{{{closing}}} in {self.source!r}")
         wide = name not in ("smallmatrix", "matrix", "pmatrix", "bmatrix", "vmatrix")
         shown = r"\displaystyle" in self.source if name == "array" else wide and name != "cases"
-        body = _table(rows, align, shown)
+        body = table(rows, align, shown)
         left, right = tex.ENVIRONMENT_FENCES.get(name, ("", ""))
-        return Node(f"<mrow>{_fence(left, 'prefix')}{body}{_fence(right, 'postfix')}</mrow>", "inner")
+        return Node(f"<mrow>{fence(left, 'prefix')}{body}{fence(right, 'postfix')}</mrow>", "inner")
 
     def substack(self) -> Node:
         self.expect("{")
         rows = self.cells("}")
         self.expect("}")
-        return Node(_table(rows, "c", False))
-
-
-def _tight(xml: str) -> str:
-    """Scripts have no room around their signs, as in TeX."""
-    return _WIDE_SPACE.sub(r'\1="0.05em"', xml)
-
-
-def _plain(source: str) -> str:
-    """Text inside a formula: escapes undone, everything else kept as data."""
-    undone = re.sub(r"\\([ %&_#${},;])", lambda m: " " if m[1] in " ,;" else m[1], source)
-    if "\\" in undone or "$" in undone.replace(r"\$", ""):
-        raise BadTeX(f"a command inside text: {source!r}")
-    return undone.replace("~", " ").replace("--", "–")
-
-
-def _symbol(char: str, kind: str, before: Node | None) -> Node:
-    char = escape(char)
-    if kind == "ord":
-        if char in "|‖/":
-            return Node(f'<mo stretchy="false" lspace="0" rspace="0" form="infix">{char}</mo>', core=char)
-        upright = ' mathvariant="normal"' if char in "∞∂∇⊤⊥∅" or "Α" <= char <= "Ω" else ""
-        return Node(f"<mi{upright}>{char}</mi>")
-    if kind == "op":
-        return Node(f"<mo>{char}</mo>", "op", limits=char != "∫")
-    if kind in ("open", "close"):
-        form = "prefix" if kind == "open" else "postfix"
-        return Node(f'<mo form="{form}" stretchy="false" lspace="0" rspace="0">{char}</mo>', kind)
-    if kind == "punct":
-        return Node(f'<mo separator="true" lspace="0" rspace="0.1667em">{char}</mo>', "punct")
-    if kind == "bin" and (before is None or before.kind in ("bin", "rel", "open", "punct", "op", "fn")):
-        return Node(f'<mo form="prefix" lspace="0" rspace="0">{char}</mo>')
-    space = 0.2222 if kind == "bin" else 0.2778
-    attributes = f'form="infix" stretchy="false" lspace="{space}em" rspace="{space}em"'
-    return Node(f"<mo {attributes}>{char}</mo>", kind)
-
-
-def _function(name: str, limits: bool) -> Node:
-    if limits:
-        return Node(f'<mo movablelimits="true" form="prefix" lspace="0" rspace="0">{escape(name)}</mo>', "fn", True)
-    return Node(_word(name), "fn")
-
-
-def _word(name: str) -> str:
-    upright = ' mathvariant="normal"' if len(name) == 1 else ""
-    return f"<mi{upright}>{escape(name)}</mi>"
+        return Node(table(rows, "c", False))
 
 
 def _variant(source: str, style: str, whole: str) -> Node:
     if style in ("normal", "sans", "mono") and re.fullmatch(r"[A-Za-z][A-Za-z0-9 .-]*", source):
         text = source if style == "normal" else "".join(tex.variant(c, style) for c in source)
-        return Node(_word(text), "fn" if len(source) > 1 else "ord")
+        return Node(word(text), "fn" if len(source) > 1 else "ord")
     restyled = Parser(source)
     node = restyled.row()
     if restyled.peek():
@@ -329,45 +281,6 @@ def _variant(source: str, style: str, whole: str) -> Node:
     leaf = re.compile(r"<(mi|mn)(?: [^>]*)?>([^<&]+)</\1>")
     styled = leaf.sub(lambda m: f"<{m[1]}>{''.join(tex.variant(c, style) for c in m[2])}</{m[1]}>", node.xml)
     return Node(styled)
-
-
-def _space(width: float) -> Node:
-    return Node(f'<mspace width="{width}em"/>', "space")
-
-
-def _fence(char: str, form: str) -> str:
-    if not char:
-        return ""
-    return f'<mo form="{form}" stretchy="true" fence="true" lspace="0" rspace="0">{escape(char)}</mo>'
-
-
-def _table(rows: list[list[str]], align: str, wide: bool) -> str:
-    def cell(n: int, xml: str) -> str:
-        side = align[n % len(align)]
-        return f'<mtd class="{side}">{xml}</mtd>'
-
-    lines = "".join(f"<mtr>{''.join(cell(n, xml) for n, xml in enumerate(row))}</mtr>" for row in rows)
-    return f"<mtable{' displaystyle=' + chr(34) + 'true' + chr(34) if wide else ''}>{lines}</mtable>"
-
-
-def _join(nodes: list[Node]) -> Node:
-    """A row, with TeX's thin space around the names of functions."""
-    nodes = [node for node in nodes if node.kind != "none"]
-    # A binary sign with nothing on its right is no operation: "a^+", "(-)".
-    parts: list[str] = []
-    for n, node in enumerate(nodes):
-        last = nodes[n - 1] if n else None
-        thin = last is not None and (
-            (last.kind in ("fn", "op") and node.kind in ("ord", "fn", "inner", "op"))
-            or (node.kind in ("fn", "op") and last.kind in ("ord", "close", "inner"))
-            or (last.kind == "fn" and node.kind == "open" and last.limits)
-        )
-        if thin:
-            parts.append('<mspace width="0.1667em"/>')
-        parts.append(node.xml)
-    if len(nodes) == 1:
-        return nodes[0]
-    return Node(f"<mrow>{''.join(parts)}</mrow>")
 
 
 @cache

@@ -26,8 +26,8 @@ from report.document import (
 )  # fmt: skip
 from report.draw import Canvas
 from report.filters import number
+from report.lettering import rich
 from report.messages import messages
-from report.sections.results import rich
 from report.sections.summary import anchor, interval
 
 MEASURES = {  # a record's name of a measure -> ours

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,53 +27,12 @@ from report.document import (
     text,
 )  # fmt: skip
 from report.filters import number
+from report.lettering import lettered, rich
 from report.linebreak import width
-from report.mathml import is_math
 from report.meanings import MEANINGS
 from report.merge import HOW, SYMBOLIC, Theorem
 from report.pictures import PICTURES
-
-_MATH = re.compile(r"\$([^$]+)\$|`([^`]+)`")
-
-
-def rich(source: object) -> Line:
-    """Data that may hold formulas between dollars or names between backticks; anything else in it is plain text."""
-    string, parts, at = str(source), [], 0
-    for match in _MATH.finditer(string):
-        if match[1] is not None and not is_math(match[1]):
-            continue
-        parts += [Text(string[at : match.start()]), Math(match[1]) if match[1] is not None else Code(match[2])]
-        at = match.end()
-    return tuple(part for part in (*parts, Text(string[at:])) if part != Text(""))
-
-
-_NAMES = "eta|omega|tau|pi|mu|theta|rho|alpha|beta|gamma|delta|lambda|sigma|bbar|ubar|sum"
-_LETTER = re.compile(
-    rf"(?<![\w$\\'])(?:(?:d?[A-Za-z]|{_NAMES})_(?:\{{[a-z0-9+-]+\}}|[a-z]{{1,2}}|[A-Z]|\d)|d[zgubvsALWc]"
-    rf"|(?:eta|omega|theta|tau|mu|pi|bbar)|(?<!\()[A-Za-z]|(?<=\()[A-Za-z](?!\)))(?![\w'}}])"
-)
-_PROSE = frozenset(["a", "A", "I"])
-_COMMANDS = {"bbar": r"\bar b", "ubar": r"\bar u"}
-
-
-def lettered(source: object) -> Line:
-    """Words with letters of the notation in them: ``a_ij``, ``W_O`` and ``eta`` are set as mathematics."""
-    string, at = str(source).replace("<=", "≤").replace(">=", "≥"), 0
-    parts: list[doc.Inline] = []
-    if "$" in string or "`" in string:
-        return rich(source)
-    for match in _LETTER.finditer(string):
-        if match[0] in _PROSE:
-            continue
-        letter, _, script = match[0].partition("_")
-        plain = len(letter) == 1 or (len(letter) == 2 and letter[0] == "d")
-        name = _COMMANDS.get(letter, letter if plain else f"\\{letter}")
-        tex = f"{name}_{{{script.strip('{}')}}}" if script else name
-        if not is_math(tex):
-            continue
-        parts += [Text(string[at : match.start()]), Math(tex)]
-        at = match.end()
-    return tuple(part for part in (*parts, Text(string[at:])) if part != Text(""))
+from report.sections.proofs import derivation, formal, wrong_laws
 
 
 def build(context: Context) -> list[Section]:
@@ -112,10 +70,10 @@ def result(context: Context, theorem: Theorem) -> Section:
     if entry["naive"]:
         blocks.append(Para((doc.Emph((Msg("ui.naive"),), strong=True),)))
         blocks.append(Items(tuple((Para(lettered(claim)),) for claim in entry["naive"])))
-    blocks += _derivation(entry["proof"]["detail"] or {}, theorem.label)
+    blocks += derivation(entry["proof"]["detail"] or {}, theorem.label)
     blocks.append(_routes(context, theorem, entry))
-    blocks += _wrong(entry)
-    blocks += _formal(entry["formal"])
+    blocks += wrong_laws(entry)
+    blocks += formal(entry["formal"])
     blocks += _code(theorem)
     blocks.append(_links(context, theorem))
     return Section(theorem.label, title(context, theorem), tuple(blocks), theorem.label, context.status(theorem.label))
@@ -147,42 +105,6 @@ def pictures(context: Context) -> dict[str, dict[str, bytes]]:
             canvas = PICTURES[label].draw()
             found[f"picture-{label}"] = {"svg": canvas.svg().encode(), "tikz": canvas.tikz().encode()}
     return found
-
-
-def _derivation(detail: Mapping[str, Any], label: str) -> list[doc.Block]:
-    parts = detail.get("parts") or [{"steps": detail.get("steps") or []}]
-    count = sum(len(part.get("steps") or []) for part in parts)
-    if not count:
-        return []
-    blocks: list[doc.Block] = []
-    if detail.get("assumptions"):
-        blocks.append(Para((doc.Emph((Msg("ui.hypotheses"),), strong=True),)))
-        blocks.append(Items(tuple((Para(lettered(item)),) for item in detail["assumptions"])))
-    for part in parts:
-        blocks += _part(part, len(parts) > 1)
-    for key in ("primitives", "definitions"):
-        if detail.get(key):
-            names = [part for name in detail[key] for part in (Text(", "), Code(name))][1:]
-            blocks.append(Para((doc.Emph((Msg(f"ui.{key}"),), strong=True), Text(" "), *names)))
-    summary: Line = (Msg("ui.derivation", (("parts", number(len(parts))), ("steps", number(count)))),)
-    return [Details(summary, tuple(blocks), name=f"derivation-{label}")]
-
-
-def _part(part: Mapping[str, Any], several: bool) -> list[doc.Block]:
-    """One statement of a proof and the chain that proves it."""
-    blocks: list[doc.Block] = []
-    if several:
-        said = (Text(". "), *lettered(part["says"])) if part.get("says") else ()
-        blocks.append(Para((doc.Emph((Text(str(part.get("name", ""))),), strong=True), *said)))
-        if part.get("statement_tex"):
-            blocks.append(Display(part["statement_tex"]))
-    items = []
-    for step in part.get("steps") or []:
-        lines: list[doc.Block] = [Para((Code(step["rule"]), Text(": "), *rich(step.get("why", ""))))]
-        if step.get("tex"):
-            lines.append(Display(step["tex"]))
-        items.append(tuple(lines))
-    return [*blocks, Items(tuple(items), ordered=True)]
 
 
 def _routes(context: Context, theorem: Theorem, entry: Mapping[str, Any]) -> doc.Block:
@@ -290,45 +212,6 @@ def _command(theorem: Theorem, route: str) -> Line:
     if route == "proof":
         return (Code(f"python -m derivations {theorem.label}"),)
     return (Code(HOW[route]),)
-
-
-def _wrong(entry: Mapping[str, Any]) -> list[doc.Block]:
-    """The near misses held against a result, each with what refutes it: an exact instance, or a numeric draw."""
-    laws = list((entry["proof"]["detail"] or {}).get("wrong_laws") or [])
-    known = {law["id"].rpartition("/")[2] for law in laws}
-    for name, found in (entry["mutants"].get("laws") or {}).items():
-        if name not in known:
-            laws.append({"id": name, **found})
-    if not laws:
-        return []
-    rows, examples = [], []
-    for law in laws:
-        verdict = "rejected" if law["verdict"] in ("refuted", "rejected") else verdict_id(law["verdict"])
-        name = law["id"].rpartition("/")[2]
-        rows.append(((Code(name),), text(law.get("kind", "")), rich(law.get("why", "")), (Badge(verdict),)))
-        if law.get("counterexample"):
-            examples.append((Para((Code(name), Text(f": {law['counterexample']}"))),))
-    header = tuple((Msg(f"column.{name}"),) for name in ("wrong_law", "kind", "why", "verdict"))
-    blocks: list[doc.Block] = [Table(header, tuple(rows), "llll", name="wrong-laws", widths=(1.3, 1.3, 3, 1))]
-    if examples:
-        blocks.append(Details((Msg("ui.counterexamples"),), (Items(tuple(examples)),), page_only=True))
-    return [Details((Msg("ui.wrong", (("total", number(len(laws))),)),), tuple(blocks))]
-
-
-def _formal(verdict: Mapping[str, Any]) -> list[doc.Block]:
-    detail = verdict["detail"] if isinstance(verdict["detail"], dict) else {}
-    if not detail.get("statement"):
-        return []
-    blocks: list[doc.Block] = []
-    for item in (detail, *(detail.get("corollaries") or ()), *(detail.get("refutations") or ())):
-        place = f"{item.get('file', '')}:{item['line']}" if item.get("line") else str(item.get("file", ""))
-        words = (*rich(item["words"]), Text(". ")) if item.get("words") else ()
-        blocks.append(Listing(str(item["statement"]), "coq", (*words, Code(place))))
-    axioms = detail.get("axioms")
-    if axioms is not None:
-        names = [part for name in axioms or ["none"] for part in (Text(", "), Code(str(name)))][1:]
-        blocks.append(Para((doc.Emph((Msg("ui.axioms"),), strong=True), Text(" "), *names)))
-    return [Details((Msg("ui.formal"),), tuple(blocks))]
 
 
 def _code(theorem: Theorem) -> list[doc.Block]:

@@ -1,0 +1,100 @@
+"""What stands behind the word proved: the derivation, the near misses, the formal statement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from report import document as doc
+from report.context import verdict_id
+from report.document import (
+    Badge,
+    Code,
+    Details,
+    Display,
+    Items,
+    Line,
+    Listing,
+    Msg,
+    Para,
+    Table,
+    Text,
+    text,
+)  # fmt: skip
+from report.filters import number
+from report.lettering import lettered, rich
+
+
+def derivation(detail: Mapping[str, Any], label: str) -> list[doc.Block]:
+    parts = detail.get("parts") or [{"steps": detail.get("steps") or []}]
+    count = sum(len(part.get("steps") or []) for part in parts)
+    if not count:
+        return []
+    blocks: list[doc.Block] = []
+    if detail.get("assumptions"):
+        blocks.append(Para((doc.Emph((Msg("ui.hypotheses"),), strong=True),)))
+        blocks.append(Items(tuple((Para(lettered(item)),) for item in detail["assumptions"])))
+    for part in parts:
+        blocks += _part(part, len(parts) > 1)
+    for key in ("primitives", "definitions"):
+        if detail.get(key):
+            names = [part for name in detail[key] for part in (Text(", "), Code(name))][1:]
+            blocks.append(Para((doc.Emph((Msg(f"ui.{key}"),), strong=True), Text(" "), *names)))
+    summary: Line = (Msg("ui.derivation", (("parts", number(len(parts))), ("steps", number(count)))),)
+    return [Details(summary, tuple(blocks), name=f"derivation-{label}")]
+
+
+def _part(part: Mapping[str, Any], several: bool) -> list[doc.Block]:
+    """One statement of a proof and the chain that proves it."""
+    blocks: list[doc.Block] = []
+    if several:
+        said = (Text(". "), *lettered(part["says"])) if part.get("says") else ()
+        blocks.append(Para((doc.Emph((Text(str(part.get("name", ""))),), strong=True), *said)))
+        if part.get("statement_tex"):
+            blocks.append(Display(part["statement_tex"]))
+    items = []
+    for step in part.get("steps") or []:
+        lines: list[doc.Block] = [Para((Code(step["rule"]), Text(": "), *rich(step.get("why", ""))))]
+        if step.get("tex"):
+            lines.append(Display(step["tex"]))
+        items.append(tuple(lines))
+    return [*blocks, Items(tuple(items), ordered=True)]
+
+
+def wrong_laws(entry: Mapping[str, Any]) -> list[doc.Block]:
+    """The near misses held against a result, each with what refutes it: an exact instance, or a numeric draw."""
+    laws = list((entry["proof"]["detail"] or {}).get("wrong_laws") or [])
+    known = {law["id"].rpartition("/")[2] for law in laws}
+    for name, found in (entry["mutants"].get("laws") or {}).items():
+        if name not in known:
+            laws.append({"id": name, **found})
+    if not laws:
+        return []
+    rows, examples = [], []
+    for law in laws:
+        verdict = "rejected" if law["verdict"] in ("refuted", "rejected") else verdict_id(law["verdict"])
+        name = law["id"].rpartition("/")[2]
+        rows.append(((Code(name),), text(law.get("kind", "")), rich(law.get("why", "")), (Badge(verdict),)))
+        if law.get("counterexample"):
+            examples.append((Para((Code(name), Text(f": {law['counterexample']}"))),))
+    header = tuple((Msg(f"column.{name}"),) for name in ("wrong_law", "kind", "why", "verdict"))
+    blocks: list[doc.Block] = [Table(header, tuple(rows), "llll", name="wrong-laws", widths=(1.3, 1.3, 3, 1))]
+    if examples:
+        blocks.append(Details((Msg("ui.counterexamples"),), (Items(tuple(examples)),), page_only=True))
+    return [Details((Msg("ui.wrong", (("total", number(len(laws))),)),), tuple(blocks))]
+
+
+def formal(verdict: Mapping[str, Any]) -> list[doc.Block]:
+    detail = verdict["detail"] if isinstance(verdict["detail"], dict) else {}
+    if not detail.get("statement"):
+        return []
+    blocks: list[doc.Block] = []
+    for item in (detail, *(detail.get("corollaries") or ()), *(detail.get("refutations") or ())):
+        place = f"{item.get('file', '')}:{item['line']}" if item.get("line") else str(item.get("file", ""))
+        words = (*rich(item["words"]), Text(". ")) if item.get("words") else ()
+        blocks.append(Listing(str(item["statement"]), "coq", (*words, Code(place))))
+    axioms = detail.get("axioms")
+    if axioms is not None:
+        names = [part for name in axioms or ["none"] for part in (Text(", "), Code(str(name)))][1:]
+        blocks.append(Para((doc.Emph((Msg("ui.axioms"),), strong=True), Text(" "), *names)))
+    return [Details((Msg("ui.formal"),), tuple(blocks))]
