@@ -30,6 +30,6 @@ def picture(label: str, caption: str) -> Callable[[Callable[[], Canvas]], Callab
     return enter
 
 
-from report.pictures import bayes, dynamics, em, head  # noqa: E402  (they fill the table)
+from report.pictures import bayes, dynamics, em, head, projections  # noqa: E402  (they fill the table)
 
-__all__ = ["PICTURES", "Picture", "bayes", "dynamics", "em", "head", "picture"]
+__all__ = ["PICTURES", "Picture", "bayes", "dynamics", "em", "head", "picture", "projections"]

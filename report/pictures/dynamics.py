@@ -11,7 +11,7 @@ from bayesgrad.gradients import advantage
 from bayesgrad.softmax import softmax
 from report.draw import Canvas
 from report.pictures import picture
-from report.pictures.head import _matrix, row_gradient, simplex, triangle
+from report.pictures.head import matrix, row_gradient, simplex, triangle
 
 
 @picture(
@@ -138,7 +138,7 @@ def weight_space() -> Canvas:
     draw = np.random.default_rng(3)
     x = draw.normal(size=(5, 3))
     canvas = Canvas((-2.6, 7.6), (-0.8, 5.3), height=200)
-    _matrix(canvas, x @ x.T)
+    matrix(canvas, x @ x.T)
     canvas.text(-0.3, 2.5, "token $j$", anchor="end", size=10)
     canvas.text(2.5, -0.45, "token $l$", size=10)
     return canvas
