@@ -36,6 +36,8 @@ class Head(NamedTuple):
     v: Array
     u: Array
     mask: Array
+    seen: Array
+    seeing: Array
     bias: Array
     scale: Array
     dropout: Array
@@ -53,24 +55,24 @@ def checked(q: Array, k: Array, v: Array, u: Array, mask: Array, bias: Array, sc
     factor = _checks.scale(xp, scale, size["d_k"])
     q, k, v, u, bias, dropout = _arrays.widen(xp, q, k, v, u, bias, dropout)
     mask = _arrays.visibility(xp, mask, bias, n, m)
+    seen = seeing = None
     if mask is not None:
         # A key that nobody sees, and a query that sees nothing, must not matter, even if NaN: 0 * NaN is NaN.
         seen, seeing = _arrays.seen_keys(mask), _arrays.seeing_queries(mask)
         q, k, v = _arrays.keep(xp, seeing, q), _arrays.keep(xp, seen, k), _arrays.keep(xp, seen, v)
         u = None if u is None else _arrays.keep(xp, seeing, u)
-    return Head(xp, q, k, v, u, mask, bias, factor, dropout)
+    return Head(xp, q, k, v, u, mask, seen, seeing, bias, factor, dropout)
 
 
 def upstream(head: Head, u: Array) -> Head:
     """The head with an upstream gradient that was not known before the forward map."""
-    return head._replace(u=u if head.mask is None else _arrays.keep(head.xp, _arrays.seeing_queries(head.mask), u))
+    return head._replace(u=u if head.mask is None else _arrays.keep(head.xp, head.seeing, u))
 
 
-def centre_of(xp: _arrays.Namespace, v: Array, mask: Array) -> Array:
+def centre_of(xp: _arrays.Namespace, v: Array, seen: Array) -> Array:
     """(..., 1, d_v): the mean of the values that somebody sees. Taking it out of every v leaves b - bbar unchanged."""
-    if mask is None:
+    if seen is None:
         return xp.sum(v, axis=-2, keepdims=True) / max(v.shape[-2], 1)
-    seen = _arrays.seen_keys(mask)
     some = _arrays.namespace_of(seen).any(seen, axis=-2, keepdims=True)
     count = xp.sum(_arrays.keep(xp, seen, xp.ones_like(v)), axis=-2, keepdims=True)
     return xp.sum(v, axis=-2, keepdims=True) / xp.where(some, count, xp.ones_like(count))
@@ -100,7 +102,7 @@ def weigh(head: Head) -> Weighed:
     """The forward map as the gradients need it, in the accumulation dtype."""
     xp = head.xp
     scores, weights = _scores_and_weights(head)
-    centre = centre_of(xp, head.v, head.mask)
+    centre = centre_of(xp, head.v, head.seen)
     centred = head.v - centre
     used = weights if head.dropout is None else weights * head.dropout
     return Weighed(scores, weights, centre, centred, xp.matmul(used, centred))
@@ -112,7 +114,7 @@ def context_of(head: Head, made: Weighed) -> Array:
     if head.dropout is not None:
         return made.relative + xp.sum(made.weights * head.dropout, axis=-1, keepdims=True) * made.centre
     g = made.relative + made.centre
-    return g if head.mask is None else _arrays.keep(xp, _arrays.seeing_queries(head.mask), g)
+    return g if head.mask is None else _arrays.keep(xp, head.seeing, g)
 
 
 def forward(head: Head) -> Attention:

@@ -185,7 +185,7 @@ def attention_block_gradients(
     dq = merge_heads(got.queries)
     dk = merge_heads(sum_groups(got.keys, groups))
     dv = merge_heads(sum_groups(got.values, groups))
-    x, y = _visible_inputs(xp, head.mask, x, y)
+    x, y = _visible_inputs(xp, head.seeing, head.seen, x, y)
     through_q = xp.matmul(dq, _arrays.transpose(xp, W_Q))
     through_kv = xp.matmul(dk, _arrays.transpose(xp, W_K)) + xp.matmul(dv, _arrays.transpose(xp, W_V))
     found = BlockGradients(
@@ -214,12 +214,11 @@ def attention_block_gradients(
     )
 
 
-def _visible_inputs(xp: _arrays.Namespace, mask: Array, x: Array, y: Array) -> tuple[Array, Array]:
+def _visible_inputs(xp: _arrays.Namespace, seeing: Array, seen: Array, x: Array, y: Array) -> tuple[Array, Array]:
     """The inputs with 0 where, in every head, the query sees nothing or nobody sees the key: 0 * NaN is NaN."""
-    if mask is None:
+    if seen is None:
         return x, y
-    own = _arrays.namespace_of(mask)
-    seeing, seen = _arrays.seeing_queries(mask), _arrays.seen_keys(mask)
-    if len(mask.shape) > 2:
+    own = _arrays.namespace_of(seen)
+    if len(seen.shape) > 2:
         seeing, seen = own.any(seeing, axis=-3), own.any(seen, axis=-3)
     return _arrays.keep(xp, seeing, x), _arrays.keep(xp, seen, y)
