@@ -41,7 +41,7 @@ TUNED: dict[str, tuple[Callable[[float], Any], ...]] = {
 }
 PLAIN_TUNED, VALUES_TUNED, READ_OUT_TUNED = tuple(TUNED)[:3]
 LADDER = tuple(0.02 * 4.0**k for k in range(6))
-MULTIPLES = tuple(2.0**-k for k in range(3))
+MULTIPLES = (1.0, 1 / 2, 1 / 4, 1 / 16)
 TUNING_SEEDS = (1000, 1001)
 BUDGET = 400
 """Forward-and-backward passes that every tuned arm may spend."""
