@@ -112,6 +112,28 @@ def fact_with_its_hypothesis_at_one_index():
 
 
 @attack
+def lemma_with_its_hypothesis_at_one_index_by_pattern():
+    zero = Equation(x(i), lift(0), says="x_i = 0", sample={x: lambda k: lift(0)})
+    lemma = Equation(x(i), 2 * x(i), given=(zero,))
+    assert_proved_or_raise(
+        lemma, Chain(x(i)).rewrite(lift(0), "x_i is 0", zero).rewrite(2 * x(i), "so is 2 x_i", zero, lambda h: 2 * h())
+    )
+    claim = Equation(x(l) + 0 * x(i), 2 * x(l), given=(zero,))
+    return claim, Chain(claim.lhs).rewrite(2 * x(l), "the lemma at l", lemma)
+
+
+@attack
+def bound_with_its_hypothesis_at_one_index():
+    """x_i = c^2 at one i makes that x_i nonnegative, and no other."""
+    square = Equation(x(i), c() ** 2, says="x_i = c^2", sample={x: lambda k: c() ** 2})
+    lemma = AtMost(lift(0), x(i), (i,), given=(square,))
+    assert_proved_or_raise(lemma, Chain(x(i)).rewrite(c() ** 2, "by hypothesis", square))
+    every = Tensor("v", (n,), "nonnegative", lambda k: x(k), fact=lemma)
+    claim = AtMost(0 * x(i), x(l), given=(square,))
+    return claim, Chain(x(l)).definition(every(l), "v is nonnegative", every)
+
+
+@attack
 def lookup_in_the_pattern():
     """T(y(i), i) = x_i says nothing about T(y(i), l)."""
     look = Lookup("y", (n,), m)
@@ -124,14 +146,14 @@ def lookup_in_the_pattern():
 @attack
 def hypothesis_over_an_empty_size():
     """For every position of n, c = 1: with n empty that says nothing about c."""
-    every = Equation(c() + 0 * x(i), lift(1), (i,), says="c = 1 wherever there is an i")
+    every = Equation(c() + 0 * x(i), lift(1), (i,), says="c = 1 wherever there is an i", sample={c: lambda: lift(1)})
     claim = Equation(c(), lift(1), given=(every,))
     return claim, Chain(c()).rewrite(lift(1), "by hypothesis", every, lambda hole: hole(i))
 
 
 @attack
 def pattern_over_an_empty_size():
-    every = Equation(c(), 1 + 0 * x(i), (i,), says="c = 1 wherever there is an i")
+    every = Equation(c(), 1 + 0 * x(i), (i,), says="c = 1 wherever there is an i", sample={c: lambda: lift(1)})
     claim = Equation(c(), lift(1), given=(every,))
     return claim, Chain(c()).rewrite(lift(1), "by hypothesis", every)
 
@@ -526,6 +548,14 @@ def inequality_read_from_right_to_left():
 
 
 @attack
+def inequality_used_where_evaluation_is_blind():
+    """The sample draws c = 0 alone, so no instance can object."""
+    bound = AtMost(lift(0), c(), says="c >= 0", sample={c: lambda: lift(0)})
+    claim = Equation(c(), lift(0), given=(bound,))
+    return claim, Chain(c()).rewrite(lift(0), "c is at least 0", bound, lambda hole: hole())
+
+
+@attack
 def tight_set_with_gaps():
     """sum_i T(i, y(i)) = 0 leaves most entries of T alone."""
     look = Lookup("y", (n,), m)
@@ -816,6 +846,18 @@ def assert_proved_or_raise(claim: Equation, chain: Chain) -> None:
 @pytest.mark.parametrize("name", list(ATTACKS))
 def test_attack_is_not_proved(name):
     assert verdict(ATTACKS[name]) != "proved"
+
+
+@pytest.mark.parametrize("name", [name for name in ATTACKS if name.startswith("second_derivative")])
+def test_an_unknown_curvature_is_named(name):
+    assert "second derivative" in check(*ATTACKS[name]()).reason
+
+
+def test_an_unknown_curvature_is_found_inside_a_definition():
+    g, u = Tensor("g"), Tensor("u")
+    loss = Tensor("L", through=(g, u))
+    hidden = Tensor("T", body=lambda: Diff(Diff(loss(), g()), g()))
+    assert "second derivative" in check(Equation(hidden(), lift(0)), Chain(hidden())).reason
 
 
 # -- the honest siblings: the kernel does not refuse everything --------------------------------------------------------
