@@ -26,7 +26,7 @@ def check_log_bound(example: Rate) -> dict[str, Any]:
 
 def weights_and_numbers(example: Simplex) -> dict[str, Any]:
     """a and h."""
-    return {"a": floats(example.p)[0], "h": numbers(row(example)[1])}
+    return {"a": floats(example.q)[0], "h": numbers(row(example)[1])}
 
 
 @checks(
@@ -38,5 +38,5 @@ def weights_and_numbers(example: Simplex) -> dict[str, Any]:
 )
 def check_variance_form(example: Simplex) -> dict[str, Any]:
     """sum a h^2 - (sum a h)^2, which equals half the mean squared difference of two independent draws."""
-    a, h = floats(example.p)[0], numbers(row(example)[1])
+    a, h = floats(example.q)[0], numbers(row(example)[1])
     return {"variance": np.asarray((a * h * h).sum() - (a * h).sum() ** 2)}

@@ -9,7 +9,7 @@ from checks import mutants
 
 def check_automatic_mutants() -> None:
     """At least 95% of all mutants are killed or explained as equivalent; the survivors are listed with the ledger."""
-    began = time.perf_counter()
-    data = mutants.write(mutants.hunt(), time.perf_counter() - began)
+    began, sources = time.perf_counter(), mutants.sources()
+    data = mutants.write(mutants.hunt(), time.perf_counter() - began, sources)
     unexplained = len(data["survivors"]) - data["explained"]
     assert unexplained <= 0.05 * data["total"], "\n".join(mutants.summary(data))

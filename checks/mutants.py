@@ -293,7 +293,12 @@ def explanation(name: str) -> str:
     return next((row.reason for row in EQUIVALENT if row.covers(name)), "")
 
 
-def write(verdicts: list[Verdict], seconds: float) -> dict[str, Any]:
+def sources() -> dict[str, str]:
+    """Every file that can change the result, with its hash; taken before a hunt."""
+    return files.sources(("bayesgrad/*.py", "bayesgrad/testing/**/*.py", "checks/**/*.py"))
+
+
+def write(verdicts: list[Verdict], seconds: float, sources: dict[str, str]) -> dict[str, Any]:
     """Write what was found, with the hashes of its sources, and return it."""
     survivors = [
         {
@@ -313,7 +318,7 @@ def write(verdicts: list[Verdict], seconds: float) -> dict[str, Any]:
         row[1] += 1
     data = {
         "schema": 1,
-        "sources": files.sources(("bayesgrad/*.py", "bayesgrad/testing/**/*.py", "checks/**/*.py")),
+        "sources": sources,
         "killed": len(verdicts) - len(survivors),
         "total": len(verdicts),
         "explained": sum(bool(row["equivalent"]) for row in survivors),
@@ -356,7 +361,8 @@ def main() -> int:
         if sys.stderr.isatty() and done % 20 == 0:
             print(f"\r{done}/{total} mutants", end="", file=sys.stderr, flush=True)
 
-    data = write(hunt(progress=progress), time.perf_counter() - began)
+    before = sources()
+    data = write(hunt(progress=progress), time.perf_counter() - began, before)
     print("\n".join(summary(data)))
     return int(len(data["survivors"]) - data["explained"] > 0.05 * data["total"])
 

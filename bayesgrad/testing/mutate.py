@@ -49,8 +49,7 @@ def _inverted(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _swapped(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """Two neighbouring positional arguments of a call, or the two sides of - and /, swapped (not where order is free).
-    """
+    """Two neighbouring positional arguments of a call, or the sides of - and /, swapped (not where order is free)."""
     symmetric = isinstance(node, ast.Call) and _called(node) in ("max", "min", "logical_and", "logical_or")
     if isinstance(node, ast.Call) and not symmetric and not any(isinstance(x, ast.Starred) for x in node.args):
         for at in range(len(node.args) - 1):

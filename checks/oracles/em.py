@@ -319,12 +319,14 @@ MINORANT = (Oracle("forward jets", _minorant), Oracle("PyTorch's cross_entropy a
 
 
 def row(example: Simplex) -> tuple[list[Fraction], list[Fraction]]:
-    """The first row: weights a as exact probabilities, and numbers h in eighths."""
-    return fractions(example.p[0]), [Fraction(int(x), 8) - 1 for x in example.q[0]]
+    """The first row: weights a > 0 as exact probabilities, and numbers h in eighths (in one point there is no
+    variance).
+    """
+    return fractions(example.q[0]), [Fraction(int(x), 8) - 1 for x in example.p[0]]
 
 
 def _variance(example: Simplex) -> dict[str, Reference]:
-    a, h = rounded(floats(example.p)[0]), constant(numbers(row(example)[1]))
+    a, h = rounded(floats(example.q)[0]), constant(numbers(row(example)[1]))
     mean = (a * h).sum(-1)
     return {"variance": value((a * h * h).sum(-1) - mean * mean)}
 
