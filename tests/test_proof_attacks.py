@@ -727,6 +727,27 @@ def induction_towards_a_constant_of_the_claim():
     return claim, Chain(now())
 
 
+def resting(one: Tensor) -> tuple[Equation, Chain]:
+    """s_1 = 0, and s = 0 where s = 0; with nothing said about the next time."""
+    now = Tensor("s")
+    start = Equation(one(), lift(0), says="starts at 0", sample={one: lambda: lift(0)})
+    here = Equation(now(), lift(0), says="the claim at time t", sample={now: lambda: lift(0)})
+    base, step = Equation(one(), lift(0), given=(start,)), Equation(now(), lift(0), given=(here,))
+    assert_proved_or_raise(base, Chain(one()).rewrite(lift(0), "", start))
+    assert_proved_or_raise(step, Chain(now()).rewrite(lift(0), "", here))
+    return Induction(now(), lift(0), given=(start,), base=base, step=step, first={now: one}, later={}), Chain(now())
+
+
+@attack
+def induction_that_never_moves():
+    return resting(Tensor("s_1"))
+
+
+@attack
+def induction_whose_tensor_changes_its_kind():
+    return by_induction(first=Tensor("s_1", kind="nonnegative"))
+
+
 @attack
 def induction_without_a_base():
     claim, chain = by_induction()
