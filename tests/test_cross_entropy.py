@@ -51,11 +51,17 @@ def test_targets_of_every_integer_dtype(dtype):
     z = RNG.normal(size=(3, 300))
     y = np.asarray([1, 0, 99])
     wanted = bg.cross_entropy(z, y)
-    got = bg.cross_entropy(z, y.astype(dtype), ignore_index=np.int64(-100))
+    got = bg.cross_entropy(z, y.astype(dtype), ignore_index=-100)
     np.testing.assert_array_equal(got.logit_gradient, wanted.logit_gradient)
     if dtype in ("int8", "uint8", "int16", "int32", "int64"):
         got = bg.cross_entropy(torch.tensor(z), torch.tensor(y.astype(dtype)))
         np.testing.assert_allclose(got.logit_gradient.numpy(), wanted.logit_gradient, rtol=1e-12)
+
+
+def test_only_integers_are_ignored_but_numpy_s_own_count():
+    z, y = RNG.normal(size=(3, C)), np.asarray([1, 7, 0])
+    got, wanted = (bg.cross_entropy(z, y, ignore_index=index).loss for index in (np.int64(7), 7))
+    assert got == wanted
 
 
 def test_half_precision_in_numpy():
