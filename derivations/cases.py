@@ -83,7 +83,7 @@ def cases_of(terms: Sequence[Term], bodies: Bodies, *, shapes: int = len(SHAPES)
     rest = [name for name in names if name not in leading]
     out = []
     for number, ((first, others), patterns) in list(enumerate(zip(SHAPES, PATTERNS, strict=True)))[:shapes]:
-        given = {name: values[number] for name, values in _GIVEN.items() if values[number] is not None}
+        given = {name: length for name, values in _GIVEN.items() if (length := values[number]) is not None}
         lengths = dict(zip(("n", "m"), first, strict=True)) | given
         free = iter([*([] if "n" in leading else first[:1]), *([] if "m" in leading else first[1:]), *others])
         free = iter([length for length in free if length not in [lengths[name] for name in rest if name in given]])

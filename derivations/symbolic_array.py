@@ -72,7 +72,8 @@ class SymbolicNamespace:
     # --- reductions and products --------------------------------------------------------------------------------------
 
     def sum(self, x: SymbolicArray, *, axis: Any = None, keepdims: bool = False) -> SymbolicArray:
-        return SymbolicArray(self, objects(np.sum(x.data, axis=axis, keepdims=keepdims, initial=self.ring.zero)))
+        data: Any = x.data
+        return SymbolicArray(self, objects(np.sum(data, axis=axis, keepdims=keepdims, initial=self.ring.zero)))
 
     def max(self, x: SymbolicArray, *, axis: int, keepdims: bool = False) -> SymbolicArray:
         """A new indeterminate for each row: an opaque shift."""
@@ -112,7 +113,7 @@ class SymbolicNamespace:
         return moved
 
 
-MOVES = ("broadcast_to", "concat", "flip", "moveaxis", "permute_dims", "repeat", "reshape", "roll")
+MOVES: tuple[str, ...] = ("broadcast_to", "concat", "flip", "moveaxis", "permute_dims", "repeat", "reshape", "roll")
 MOVES += ("squeeze", "stack", "take", "tile", "tril", "triu")
 OPERATORS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
