@@ -86,6 +86,8 @@ def check_functions_on_empty_rows() -> None:
     stacked, masks = np.stack((s, s[:, ::-1])), np.stack((mask[::-1], mask))
     expected = np.array([[np.log(np.exp(1.0) + np.exp(0.5)), -np.inf], [-np.inf, np.log(np.exp(3.0) + np.exp(0.25))]])
     assert np.allclose(bayesgrad.logsumexp(stacked, mask=masks), expected)
+    one_key = torch.tensor([[0.5], [2.0]], dtype=torch.float64)
+    assert bayesgrad.softmax(one_key, mask=torch.tensor([[True], [False]])).tolist() == [[1.0], [0.0]]
     for make in (np.asarray, torch.from_numpy):
         found = np.asarray(bayesgrad.softmax(make(stacked.copy()), mask=make(masks)))
         assert found[0, 1].tolist() == found[1, 0].tolist() == [0.0, 0.0, 0.0]

@@ -220,8 +220,8 @@ EQUIVALENT: tuple[Explained, ...] = (
     Explained("softmax.log_weights_of", "xp.zeros_like", "xp.ones_like", _NOTHING),
     Explained(
         "softmax.weights_of",
-        "weights.device.type != 'cpu'",
         "weights.device.type == 'cpu'",
+        "weights.device.type != 'cpu'",
         "both branches give the same weights; which is quicker depends on the device",
     ),
     Explained("softmax.fisher", "-1", "1", "the axis is added to a vector: its last place is also its second"),
