@@ -72,8 +72,8 @@ class SymbolicNamespace:
     # --- reductions and products --------------------------------------------------------------------------------------
 
     def sum(self, x: SymbolicArray, *, axis: Any = None, keepdims: bool = False) -> SymbolicArray:
-        data: Any = x.data
-        return SymbolicArray(self, objects(np.sum(data, axis=axis, keepdims=keepdims, initial=self.ring.zero)))
+        zero: Any = self.ring.zero
+        return SymbolicArray(self, objects(np.sum(x.data, axis=axis, keepdims=keepdims, initial=zero)))
 
     def max(self, x: SymbolicArray, *, axis: int, keepdims: bool = False) -> SymbolicArray:
         """A new indeterminate for each row: an opaque shift."""
