@@ -44,6 +44,7 @@ full: $(READY)   ## run the experiments at full size (hours) and write report/re
 
 docs: $(READY)   ## write docs/catalogue.md and the API reference
 	@$(PY) -m derivations --statements
+	@$(PY) -m ruff format --quiet bayesgrad/statements.py
 	@$(PY) -m derivations.catalogue
 	@$(PY) -m docs.reference
 

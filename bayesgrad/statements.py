@@ -12,6 +12,23 @@ STATEMENTS: dict[str, str] = {
         "l' - l = \\sum_{j=1}^{m} r_{j} \\, {c'}_{j} - \\sum_{j=1}^{m} r_{j} \\, c_{j} - "
         "\\sum_{j=1}^{m} r_{j} \\, \\left(\\log r_{j} - \\log {r'}_{j}\\right)"
     ),
+    "bayes.chain-rule": ("S = -\\log J"),
+    "bayes.hmm-filter": (
+        "\\mu_{s} = \\alpha_{s} \\qquad \\frac{\\sum_{w=1}^{W}\\, \\sum_{s=1}^{S}\\, \\sum_{r=1}^{S} "
+        "J_{ws} \\, T_{sr} \\, E_{ro}}{\\sum_{s=1}^{S} \\alpha_{s}} = \\sum_{r=1}^{S} "
+        "\\left(\\sum_{s=1}^{S} \\frac{\\alpha_{s} \\, T_{sr}}{\\sum_{s'=1}^{S} \\alpha_{s'}}\\right) "
+        "\\, E_{ro}"
+    ),
+    "bayes.sticky-markov": (
+        "\\frac{\\sum_{w=1}^{W}\\, \\sum_{s=1}^{S} J_{ws} \\, T_{sr}}{\\sum_{s=1}^{S} \\alpha_{s}} = "
+        "\\sum_{s=1}^{S} \\frac{\\alpha_{s} \\, T_{sr}}{\\sum_{s'=1}^{S} \\alpha_{s'}} \\qquad "
+        "\\sum_{x=1}^{X}\\, \\sum_{y=1}^{S} -w_{x} \\, S_{xy} \\, p_{xy} \\, \\log p_{xy} \\le "
+        "\\sum_{x=1}^{X}\\, \\sum_{y=1}^{S} -w_{x} \\, S_{xy} \\, p_{xy} \\, \\log q_{xy}"
+    ),
+    "bayes.bijection": (
+        "\\frac{N_{y} \\, \\left(V - m\\right)}{\\sum_{z=1}^{V} N_{z}} = 1 - \\sum_{k=1}^{m} "
+        "\\delta_{\\mathrm{value}_{k},y}"
+    ),
     "softmax.shift-invariance": (
         "\\frac{M_{ij} \\, e^{s_{ij} + c_{i}}}{\\sum_{k=1}^{m} M_{ik} \\, e^{s_{ik} + c_{i}}} = a_{ij}"
     ),
@@ -43,11 +60,6 @@ STATEMENTS: dict[str, str] = {
         "\\frac{\\partial L}{\\partial k_{je}} = \\varsigma \\, \\sum_{i=1}^{n} a_{ij} \\, "
         "\\left(b_{ij} - \\bar b_{i}\\right) \\, q_{ie}"
     ),
-    "attention.saturation-bound": (
-        "\\frac{\\partial L}{\\partial s_{ij}} \\le a_{ij} \\, \\left(1 - a_{ij}\\right) \\, R_{i} "
-        "\\qquad -\\frac{\\partial L}{\\partial s_{ij}} \\le a_{ij} \\, \\left(1 - a_{ij}\\right) \\, "
-        "R_{i}"
-    ),
     "attention.upstream": ("\\frac{\\partial L}{\\partial g_{ic}} = \\sum_{y=1}^{C} r_{iy} \\, W^O_{cy}"),
     "attention.projection-laws": (
         "\\frac{\\partial L}{\\partial W^Q_{fe}} = \\sum_{r=1}^{n} x_{rf} \\, \\varsigma \\, "
@@ -72,6 +84,11 @@ STATEMENTS: dict[str, str] = {
         "b_{hi}\\right) \\, q_{hie} \\qquad \\frac{\\partial L}{\\partial q_{hie}} = \\varsigma \\, "
         "\\sum_{j=1}^{m} a_{hij} \\, \\left(b_{hij} - \\bar b_{hi}\\right) \\, "
         "k_{\\mathrm{group}_{h},j,e}"
+    ),
+    "attention.saturation-bound": (
+        "\\frac{\\partial L}{\\partial s_{ij}} \\le a_{ij} \\, \\left(1 - a_{ij}\\right) \\, R_{i} "
+        "\\qquad -\\frac{\\partial L}{\\partial s_{ij}} \\le a_{ij} \\, \\left(1 - a_{ij}\\right) \\, "
+        "R_{i}"
     ),
     "dynamics.loss-decrease": (
         "\\frac{\\partial L}{\\partial h} = -\\sum_{b=1}^{B} \\eta_{b} \\, \\sum_{r=1}^{N} {G^0_{br}}^{2}"
@@ -159,23 +176,6 @@ STATEMENTS: dict[str, str] = {
         "\\qquad L'' > L \\quad (s = (0, 0),\\; v = (5, -3),\\; W^O = (0, 1, -1),\\; t = (1, 0, 0),\\; "
         "\\eta = 1) \\qquad L''' > L \\quad (s = (0, 0),\\; v = (5, -3),\\; W^O = (0, 1, -1),\\; t = "
         "(1, 0, 0),\\; \\eta = 1)"
-    ),
-    "bayes.chain-rule": ("S = -\\log J"),
-    "bayes.hmm-filter": (
-        "\\mu_{s} = \\alpha_{s} \\qquad \\frac{\\sum_{w=1}^{W}\\, \\sum_{s=1}^{S}\\, \\sum_{r=1}^{S} "
-        "J_{ws} \\, T_{sr} \\, E_{ro}}{\\sum_{s=1}^{S} \\alpha_{s}} = \\sum_{r=1}^{S} "
-        "\\left(\\sum_{s=1}^{S} \\frac{\\alpha_{s} \\, T_{sr}}{\\sum_{s'=1}^{S} \\alpha_{s'}}\\right) "
-        "\\, E_{ro}"
-    ),
-    "bayes.sticky-markov": (
-        "\\frac{\\sum_{w=1}^{W}\\, \\sum_{s=1}^{S} J_{ws} \\, T_{sr}}{\\sum_{s=1}^{S} \\alpha_{s}} = "
-        "\\sum_{s=1}^{S} \\frac{\\alpha_{s} \\, T_{sr}}{\\sum_{s'=1}^{S} \\alpha_{s'}} \\qquad "
-        "\\sum_{x=1}^{X}\\, \\sum_{y=1}^{S} -w_{x} \\, S_{xy} \\, p_{xy} \\, \\log p_{xy} \\le "
-        "\\sum_{x=1}^{X}\\, \\sum_{y=1}^{S} -w_{x} \\, S_{xy} \\, p_{xy} \\, \\log q_{xy}"
-    ),
-    "bayes.bijection": (
-        "\\frac{N_{y} \\, \\left(V - m\\right)}{\\sum_{z=1}^{V} N_{z}} = 1 - \\sum_{k=1}^{m} "
-        "\\delta_{\\mathrm{value}_{k},y}"
     ),
     "bayes.risk-decomposition": ("R = H + \\sum_{x=1}^{X} w_{x} \\, \\mathrm{KL}_{x}"),
     "bayes.posterior-predictive": (
