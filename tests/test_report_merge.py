@@ -37,15 +37,11 @@ def test_everything_established_is_fully_proved(tmp_path):
         ("exact", {"verdict": "refuted"}),
         ("code", {"verdict": "not run"}),
         ("check", {"verdict": "failed"}),
-        ("observed", None),
     ],
 )
 def test_a_missing_route_opens_the_result_and_all_that_use_it(tmp_path, route, entry):
     def change(found):
-        if entry is None:
-            del found[route]["results"][LABEL]
-        else:
-            found[route]["results"][LABEL] |= entry
+        found[route]["results"][LABEL] |= entry
 
     results = merged(tmp_path, change)["results"]
     open_ = {label for label, result in results.items() if not result["fully_proved"]}
@@ -54,6 +50,19 @@ def test_a_missing_route_opens_the_result_and_all_that_use_it(tmp_path, route, e
         users |= more
     assert open_ == users
     assert len(users) > 3
+
+
+def test_a_run_may_be_missing_but_must_not_contradict(tmp_path):
+    def drop(found):
+        found["observed"]["results"].pop(LABEL, None)
+
+    def contradict(found):
+        found["observed"]["results"][LABEL] = {"verdict": "not confirmed", "record": None}
+
+    assert merged(tmp_path / "a", drop)["results"][LABEL]["fully_proved"]
+    contradicted = merged(tmp_path / "b", contradict)
+    assert not contradicted["results"][LABEL]["fully_proved"]
+    assert LABEL in {label for label, _ in failures(contradicted)}
 
 
 def test_an_optional_route_may_be_missing_but_never_wrong(tmp_path):
