@@ -301,7 +301,7 @@ class Ascent:
         self.after_values = self.loss("'", self.a, self.v1)
         u1 = self.upstream("'", self.a, self.v1)
         b = Tensor("b'", (self.K,), body=lambda j: u1() * self.v1(j))
-        bbar = Tensor("bbar'", (), body=lambda: total(lambda k: self.a(k) * b(k), over=self.K))
+        bbar = Tensor("bbar'", (), body=lambda: total(lambda k: self.a(k) * b(k), over=self.K), tex=r"\bar b'")
         natural = Tensor("s_n", (self.K,), body=lambda j: self.s(j) - eta() * b(j))
         plain = Tensor("s_p", (self.K,), body=lambda j: self.s(j) - eta() * self.a(j) * (b(j) - bbar()))
         self.after_natural = self.loss("''", self.softmax("a_n", natural), self.v1)
