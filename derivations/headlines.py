@@ -42,7 +42,7 @@ def headline(found: Law) -> tuple[Part, ...]:
     """The parts of a result that its statement shows."""
     names = HEADLINES.get(found.label, (found.parts[0].name,))
     parts = {p.name: p for p in found.parts}
-    return tuple(parts[name] for name in names)
+    return tuple(parts[name] for name in names if name in parts) or found.parts
 
 
 def statement_tex(label: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -89,6 +89,14 @@ class Law:
         return tuple(sorted({_OWNER[id(e)] for v in self.verdicts for e in v.leans} - {self.label}))
 
 
+class Unproved(ProofError):
+    """A claim that a proof needs and that is not proved; it keeps the kernel's verdict on it."""
+
+    def __init__(self, label: str, part: Part, verdict: Verdict):
+        super().__init__(f"{label}: not proved, so nothing can rest on it ({verdict.reason})")
+        self.label, self.part, self.verdict = label, part, verdict
+
+
 Maker = Callable[[], Sequence[Part]]
 _PROOFS: dict[str, Maker] = {}
 _OWNER: dict[int, str] = {}
@@ -119,7 +127,14 @@ def law(label: str) -> Law:
     if label not in labels():
         raise ValueError(f"label: {label!r} has no proof here; python -m derivations lists those that have")
     began = time.perf_counter()
-    parts = tuple(_PROOFS[label]())
+    try:
+        parts = tuple(_PROOFS[label]())
+    except Unproved as stop:
+        own = stop.label == label
+        verdict = (
+            stop.verdict if own else replace(stop.verdict, word="undecided", reason=str(stop), counterexample=None)
+        )
+        return Law(label, (stop.part,), (verdict,), time.perf_counter() - began)
     verdicts = []
     for part in parts:
         _OWNER[id(part.claim)] = label
@@ -146,7 +161,7 @@ def equation(label: str, part: str = "") -> Equation:
     for candidate, verdict in zip(found.parts, found.verdicts, strict=True):
         if candidate.name == part or not part:
             if verdict.word != "proved":
-                raise ProofError(f"{label}: not proved, so nothing can rest on it ({verdict.reason})")
+                raise Unproved(label, candidate, verdict)
             return candidate.claim
     raise ProofError(f"{label}: has no part {part!r}, only {', '.join(p.name for p in found.parts)}")
 
@@ -156,7 +171,7 @@ def instance_of(label: str, claim: Equation, proof: Chain) -> Equation:
     _OWNER[id(claim)] = label
     verdict = _checked(claim, proof)
     if verdict.word != "proved":
-        raise ProofError(f"{label}: this case is not proved ({verdict.reason})")
+        raise Unproved(label, Part("what does not hold", claim, proof), verdict)
     return claim
 
 

@@ -122,6 +122,7 @@ def as_latex(label: str) -> str:
 def as_dict(label: str, *, refute: bool = True) -> dict[str, Any]:
     """The result as evidence: verdict, reason, detail and seconds."""
     found = law(label)
+    holds = not any(v.reason for v in found.verdicts)  # a near miss of what fails itself says nothing
     reasons = [f"{p.name}: {v.reason}" for p, v in zip(found.parts, found.verdicts, strict=True) if v.reason]
     examples = [str(v.counterexample) for v in found.verdicts if v.counterexample]
     return {
@@ -139,8 +140,8 @@ def as_dict(label: str, *, refute: bool = True) -> dict[str, Any]:
             "uses": list(found.uses),
             "comparisons": sum(v.compared for v in found.verdicts),
             "counterexample": examples[0] if examples else None,
-            "wrong_laws": [_rejection(row) for row in wrong_laws(label)] if refute else [],
-            "rewritings": counted(found, REWRITINGS if refute else 0),
+            "wrong_laws": [_rejection(row) for row in wrong_laws(label)] if refute and holds else [],
+            "rewritings": counted(found, REWRITINGS if refute and holds else 0),
         },
     }
 

@@ -37,7 +37,7 @@ class ReadOut:
         self.p = Tensor("p", (n, C), "positive", lambda i, d: exp(self.z(i, d)) * inv(self.mass(i)))
         self.loss = Loss(self.t, Softmax(self.p, self.z, self.mass))
         claim, proof = self.loss.gradient()
-        self.law = instance_of("loss.logit-gradient", claim, proof)
+        self.claim, self.proof = claim, proof
         self.L = self.loss.value
         self.tau = tau_of(claim)
         self.r = Tensor("r", (n, C), body=lambda i, y: self.tau(i) * self.p(i, y) - self.t(i, y))
@@ -58,7 +58,7 @@ class ReadOut:
             .rewrite(
                 total(lambda r, d: (self.tau(r) * self.p(r, d) - self.t(r, d)) * slope(r, d), over=(n, C)),
                 "the logit gradient",
-                self.law,
+                instance_of("loss.logit-gradient", self.claim, self.proof),
             )
             .definition(right, why, self.r)
         )
