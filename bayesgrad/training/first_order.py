@@ -1,6 +1,7 @@
-r"""First-order changes of one head when its four matrices move, composed from bayesgrad's closed forms.
+r"""First-order changes of heads when what they read moves, composed from bayesgrad's closed forms.
 
-With :math:`dq = x\,dW_Q`, :math:`dk = x\,dW_K`, :math:`dv = x\,dW_V`:
+From dq, dk, dv and du of any head, and for the one-head model with :math:`dq = x\,dW_Q`, :math:`dk = x\,dW_K`,
+:math:`dv = x\,dW_V`:
 
 .. math::
 
@@ -31,29 +32,43 @@ from bayesgrad.training.model import Parameters, causal
 
 
 @dataclass(frozen=True)
-class State:
-    """What one head computes, and the closed-form gradient of its mean cross-entropy in each matrix."""
+class Head:
+    """What a causal head computes and what the loss asks of it; axes before (n, d) are heads and sequences.
 
-    parameters: Parameters
-    x: Tensor
+    q, k (..., n, d_k), v, g, u, values (..., n, d_v), a, b, A, scores (..., n, n); ``scores`` and ``values`` are dL/ds
+    and dL/dv by the laws.
+    """
+
     q: Tensor
     k: Tensor
     v: Tensor
     a: Tensor
     g: Tensor
-    p: Tensor
-    r: Tensor
     u: Tensor
     b: Tensor
     A: Tensor
-    loss: Tensor
     scores: Tensor
     values: Tensor
-    gradients: Parameters
 
     @property
     def scale(self) -> float:
         return 1 / math.sqrt(self.q.shape[-1])
+
+    @property
+    def visible(self) -> Tensor:
+        return causal(self.a.shape[-1])
+
+
+@dataclass(frozen=True)
+class State(Head):
+    """The one-head model: its head, read-out, and the closed-form gradient of its mean cross-entropy in each matrix."""
+
+    parameters: Parameters
+    x: Tensor
+    p: Tensor
+    r: Tensor
+    loss: Tensor
+    gradients: Parameters
 
 
 def state_of(parameters: Parameters, batch: Batch) -> State:
@@ -119,18 +134,32 @@ def upstream_change(s: State, dg: Tensor, dW_O: Tensor) -> Tensor:
     return fisher_times(s.p, dz) / len(s.p) @ W_O.mT + s.r @ dW_O.mT
 
 
-def advantage_change(s: State, da: Tensor, db: Tensor) -> Tensor:
+def score_change(s: Head, dq: Tensor, dk: Tensor) -> Tensor:
+    """ds_ij = scale (dq_i . k_j + q_i . dk_j)."""
+    return s.scale * (dq @ s.k.mT + s.q @ dk.mT)
+
+
+def context_change(s: Head, da: Tensor, dv: Tensor) -> Tensor:
+    """dg_i = sum_j da_ij v_j + a_ij dv_j."""
+    return da @ s.v + s.a @ dv
+
+
+def compatibility_change(s: Head, du: Tensor, dv: Tensor) -> Tensor:
+    """db_ij = du_i . v_j + u_i . dv_j."""
+    return du @ s.v.mT + s.u @ dv.mT
+
+
+def advantage_change(s: Head, da: Tensor, db: Tensor) -> Tensor:
     """dA_ij = sum_k (da_ik b_ik + a_ik db_ik) - db_ij."""
     return (da * s.b + s.a * db).sum(-1, keepdim=True) - db
 
 
 def predicted(s: State, step: Parameters) -> Change:
     """First-order changes when each matrix moves by ``step``."""
-    dq, dk, dv = s.x @ step["W_Q"], s.x @ step["W_K"], s.x @ step["W_V"]
-    ds = s.scale * (dq @ s.k.mT + s.q @ dk.mT)
-    da = fisher_times(s.a, ds)
-    dg = da @ s.v + s.a @ dv
+    dv = s.x @ step["W_V"]
+    da = fisher_times(s.a, score_change(s, s.x @ step["W_Q"], s.x @ step["W_K"]))
+    dg = context_change(s, da, dv)
     du = upstream_change(s, dg, step["W_O"])
-    db = du @ s.v.mT + s.u @ dv.mT
+    db = compatibility_change(s, du, dv)
     loss = torch.stack([loss_change(s.gradients[name], step[name]) for name in step]).sum()
     return Change(loss, dg, du, db, advantage_change(s, da, db))

@@ -16,8 +16,8 @@ from torch import Tensor
 from bayesgrad import dynamics
 from bayesgrad.training import gradients
 from bayesgrad.training.data import Batch
-from bayesgrad.training.first_order import State, fisher_times, predicted, state_of
-from bayesgrad.training.model import Parameters, causal
+from bayesgrad.training.first_order import Head, State, fisher_times, predicted, score_change, state_of
+from bayesgrad.training.model import Parameters
 
 HALVINGS = 5
 LARGEST = 0.002
@@ -40,16 +40,21 @@ def slope(t: list[float], residual: list[float]) -> float:
     return float((x * (y - y.mean())).sum() / (x * x).sum())
 
 
+def step_sizes(*changes: Tensor) -> list[float]:
+    """The range of t, from the first-order changes of scores and logits at t = 1; empty when nothing moves."""
+    largest = max(float(change.abs().max()) for change in changes)
+    return [LARGEST / largest / 2**i for i in range(HALVINGS)] if largest else []
+
+
 def change_slopes(s: State, step: Parameters, batch: Batch) -> dict[str, Any]:
     """Residual slopes of loss, g, b and A along ``step``, and the first-order share of the loss change."""
     first = predicted(s, step)
-    ds = s.scale * ((s.x @ step["W_Q"]) @ s.k.mT + s.q @ (s.x @ step["W_K"]).mT)
+    ds = score_change(s, s.x @ step["W_Q"], s.x @ step["W_K"])
     dz = first.g @ s.parameters["W_O"] + s.g @ step["W_O"]
-    largest = max(float(ds.abs().max()), float(dz.abs().max()))
-    if largest == 0:
+    times = step_sizes(ds, dz)
+    if not times:
         return {}
-    times = [LARGEST / largest / 2**i for i in range(HALVINGS)]
-    visible = causal(len(s.x))
+    visible = s.visible
     residuals: dict[str, list[float]] = {name: [] for name in ("loss", "g", "b", "A")}
     for t in times:
         moved = state_of({name: p + t * step[name] for name, p in s.parameters.items()}, batch)
@@ -66,7 +71,7 @@ def change_slopes(s: State, step: Parameters, batch: Batch) -> dict[str, Any]:
     }
 
 
-def exact_steps(s: State) -> dict[str, float]:
+def exact_steps(s: Head) -> dict[str, float]:
     """What holds to rounding and not just to first order: relative errors.
 
     ``value_step``: dg = -eta a a^T u for a step of the values along their gradient. ``score_step``: the score
@@ -75,7 +80,7 @@ def exact_steps(s: State) -> dict[str, float]:
     """
     eta = 0.1 / float(s.values.norm()) if float(s.values.norm()) else 1.0
     v = s.v - eta * s.values
-    visible = causal(len(s.x))
+    visible = s.visible
     frozen = dynamics.feedback(s.a, s.u, eta=eta).compatibility
     measured = s.u @ v.mT - s.b
     m_step = s.a.mT @ s.u + (v - s.v) / eta
@@ -83,58 +88,76 @@ def exact_steps(s: State) -> dict[str, float]:
     return {
         "value_step": relative(s.a @ v - s.g - along.context, along.context),
         "score_step": relative(s.scores - fisher_times(s.a, s.b), s.scores),
-        "feedback": relative((measured - frozen)[visible], measured[visible]),
+        "feedback": relative((measured - frozen)[..., visible], measured[..., visible]),
         "m_step": relative(m_step, s.a.mT @ s.u),
     }
 
 
-def feedback(s: State) -> dict[str, float]:
-    """The conditional law of feedback, how often the unconditional reading fails, and what freezing u costs.
+def counted_pairs(s: Head) -> tuple[Tensor, Tensor, Tensor]:
+    """``(counted, drive, grown)``: which pairs have a sign to compare, the law's, and the measured change of A_ij.
 
     A value step of size eta with a and u held moves A_ij by eta (sum_l a_lj u_i.u_l - its a_i-weighted mean).
-    Reported over visible pairs of rows with at least two visible keys, leaving out pairs whose change is rounding.
+    Counted are visible pairs of rows with at least two visible keys, leaving out those whose change is rounding.
     """
-    visible = causal(len(s.x))
+    visible = s.visible
     visible[0] = False
     drive = dynamics.feedback(s.a, s.u, eta=1.0).advantage
     # measured: step the values, hold a and u, and look
     eta = 1e-3 / float(s.values.abs().max())
-    v = s.v - eta * s.values
-    b = s.u @ v.mT
+    b = s.u @ (s.v - eta * s.values).mT
     grown = (s.a * b).sum(-1, keepdim=True) - b - s.A
     counted = visible & (drive.abs() > SIGN_GUARD * drive.abs().max()) & (grown.abs() > 1e-6 * grown.abs().max())
+    return counted, drive, grown
+
+
+def feedback(s: Head) -> dict[str, float]:
+    """The conditional law of feedback, and how often its unconditional reading holds."""
+    counted, drive, grown = counted_pairs(s)
     law = (torch.sign(drive) == torch.sign(grown))[counted]
     # the unconditional reading: keys that a query attends above its level gain advantage for it
-    favoured = counted & (s.a > (s.a * s.a).sum(-1, keepdim=True))
+    favoured = counted & above_level(s)
     holds = (grown > 0)[favoured]
-    # the same step with u free to follow
-    totals = torch.full((len(s.x),), 1 / len(s.x), dtype=s.x.dtype)
-    W_O = s.parameters["W_O"]
-    full = dynamics.feedback_full(s.a, s.v, s.r, s.p, W_O, totals=totals, eta=1.0).advantage
     return {
         "pairs": float(counted.sum()),
         "law_agrees": float(law.double().mean()),
         "favoured_pairs": float(favoured.sum()),
         "unconditional_holds": float(holds.double().mean()) if len(holds) else math.nan,
-        "frozen_error": relative((full - drive)[visible], full[visible]),
-        "frozen_wrong_sign": float((torch.sign(full) != torch.sign(drive))[counted].double().mean()),
-        "unconditional_holds_full": float((full > 0)[favoured].double().mean()) if len(holds) else math.nan,
     }
 
 
-def e_step(s: State, step: Parameters) -> dict[str, float]:
+def above_level(s: Head) -> Tensor:
+    """Pairs whose weight exceeds the level sum_k a_ik^2 of their row."""
+    return s.a > (s.a * s.a).sum(-1, keepdim=True)
+
+
+def freezing(s: State) -> dict[str, float]:
+    """What freezing u costs: the same value step with u free to follow."""
+    counted, drive, _ = counted_pairs(s)
+    favoured = counted & above_level(s)
+    totals = torch.full((len(s.x),), 1 / len(s.x), dtype=s.x.dtype)
+    W_O = s.parameters["W_O"]
+    full = dynamics.feedback_full(s.a, s.v, s.r, s.p, W_O, totals=totals, eta=1.0).advantage
+    holds = (full > 0)[favoured]
+    return {
+        "frozen_error": relative((full - drive)[s.visible], full[s.visible]),
+        "frozen_wrong_sign": float((torch.sign(full) != torch.sign(drive))[counted].double().mean()),
+        "unconditional_holds_full": float(holds.double().mean()) if len(holds) else math.nan,
+    }
+
+
+def e_step(s: Head, ds: Tensor, dv: Tensor) -> dict[str, float]:
     """How much the routing part of a real step looks like an E-step: mean cosine over rows with >= 2 visible keys.
 
     The E-step moves scores along -(b - visible mean). ``tokens`` compares the plain score gradient with it,
-    ``weights`` the score change that the step of W_Q and W_K really makes; ``values`` compares the real change of v
-    with the M-step's.
+    ``weights`` the score change ``ds`` that the step really makes; ``values`` compares the real change ``dv`` of the
+    values with the M-step's.
     """
-    visible = causal(len(s.x))
+    visible = s.visible
     count = visible.sum(-1, keepdim=True)
 
     def centred(h: Tensor) -> Tensor:
         h = torch.where(visible, h, torch.zeros_like(h))
-        return torch.where(visible, h - h.sum(-1, keepdim=True) / count, torch.zeros_like(h))[1:]
+        return torch.where(visible, h - h.sum(-1, keepdim=True) / count, torch.zeros_like(h))[..., 1:, :]
 
     def cosine(left: Tensor, right: Tensor) -> float:
         bottom = left.norm(dim=-1) * right.norm(dim=-1)
@@ -142,11 +165,10 @@ def e_step(s: State, step: Parameters) -> dict[str, float]:
         return float(((left * right).sum(-1)[good] / bottom[good]).mean()) if bool(good.any()) else math.nan
 
     natural = -centred(s.b)
-    ds = s.scale * ((s.x @ step["W_Q"]) @ s.k.mT + s.q @ (s.x @ step["W_K"]).mT)
     return {
         "tokens": cosine(centred(-s.scores), natural),
         "weights": cosine(centred(ds), natural),
-        "values": cosine(s.x @ step["W_V"], -s.values),
+        "values": cosine(dv, -s.values),
     }
 
 
@@ -162,6 +184,6 @@ def observe_laws(before: Parameters, after: Parameters, batch: Batch, positions:
         "gradient_error": errors | {"loss": abs(float(s.loss - loss)) / float(loss)},
         "changes": change_slopes(s, step, batch),
         "exact": exact_steps(s),
-        "feedback": feedback(s),
-        "e_step": e_step(s, step),
+        "feedback": feedback(s) | freezing(s),
+        "e_step": e_step(s, score_change(s, s.x @ step["W_Q"], s.x @ step["W_K"]), s.x @ step["W_V"]),
     }
