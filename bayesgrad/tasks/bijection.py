@@ -31,6 +31,11 @@ class Sequences:
     tokens: NDArray[np.int64]
     targets: NDArray[np.int64]
 
+    @property
+    def supervised(self) -> NDArray[np.int64]:
+        """Where the keys are (L,): position 2t says the value that position 2t + 1 shows."""
+        return 2 * np.arange(self.targets.shape[-1])
+
 
 def check(values: int, keys: int, protocol: Protocol) -> None:
     """ValueError for a task that is none."""

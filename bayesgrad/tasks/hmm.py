@@ -197,9 +197,9 @@ def window_posterior(T: Floats, E: Floats, observations: Ints, window: int) -> F
     belief = np.repeat(stationary(T)[:, None], n, axis=1)
     belief[:, :window] = 1 / T.shape[1]
     for lag in range(min(window, n) - 1, -1, -1):
-        # belief[t] is about s_{t - lag}: rows beyond the lag have started one observation ago, row t = lag starts here
-        if lag < window - 1:
-            belief[:, lag + 1 :] = belief[:, lag + 1 :] @ T
+        # belief[t] is about s_{t - lag}. Row t = lag starts here; those beyond it move on one step, which leaves the
+        # stationary law of those that start here too where it is.
+        belief[:, lag + 1 :] = belief[:, lag + 1 :] @ T
         belief[:, lag:] *= evidence[:, : n - lag]
         belief[:, lag:] /= _possible(belief[:, lag:].sum(-1, keepdims=True))
     return belief
