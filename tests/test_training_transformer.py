@@ -11,7 +11,7 @@ import torch
 from bayesgrad.training import files, settling, stability, transformer
 from bayesgrad.training.config import AdamW, Bijection, Config, Transformer, from_json
 from bayesgrad.training.loop import train
-from bayesgrad.training.subject import TransformerOnBijection
+from bayesgrad.training.sequence_subject import SequenceModel
 
 TASK = Bijection(values=4, keys=4, batch=16, held_out=32)
 
@@ -43,7 +43,7 @@ OPTIONS = [
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_every_part_can_be_left_out(tmp_path, options):
     c = config(model=options)
-    subject = TransformerOnBijection(c, 0)
+    subject = SequenceModel(c, 0)
     parameters = subject.initial()
     batch = subject.batch(0)
     # what the kernel computes is what the explicit operations compute
@@ -95,7 +95,7 @@ def test_it_learns_the_bijection(tmp_path):
 
 
 def test_a_batch_is_a_function_of_seed_and_step():
-    one, two = (TransformerOnBijection(config(), 3) for _ in range(2))
+    one, two = (SequenceModel(config(), 3) for _ in range(2))
     assert torch.equal(one.batch(5).x, two.batch(5).x)
     assert not torch.equal(one.batch(5).x, one.batch(6).x)
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from bayesgrad.training import signals
-from bayesgrad.training.config import SGD, AdamW, Alternating, Natural
+from bayesgrad.training.config import SGD, AdamW, Alternating, Muon, Natural
 from bayesgrad.training.data import Batch
 from bayesgrad.training.gradients import LossAndGradients
 from bayesgrad.training.model import Parameters
@@ -74,6 +74,16 @@ def _known(factors: Mapping[str, float], parameters: Parameters) -> None:
             raise ValueError(f"factors: got {name!r}, expected one of {', '.join(parameters)}")
 
 
+def clipped(gradients: Parameters, bound: float | None) -> Parameters:
+    """``gradients`` scaled down together so that their common norm is at most ``bound`` (None: as they are)."""
+    if bound is None:
+        return gradients
+    g = list(gradients.values())
+    norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(g)))
+    g = list(torch._foreach_mul(g, torch.clamp(bound / (norm + 1e-6), max=1.0)))
+    return dict(zip(gradients, g, strict=True))
+
+
 class GradientDescent:
     """m <- momentum m + gradient; theta <- theta - rate * factor * m. A factor of 10 on W_V is the "EM-like" rule."""
 
@@ -117,10 +127,8 @@ class AdamWRule:
         c = self.config
         loss, gradients = oracle.gradients(parameters)
         names = list(parameters)
+        gradients = clipped(gradients, c.clip)
         p, g = [parameters[k] for k in names], [gradients[k] for k in names]
-        if c.clip is not None:
-            norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(g)))
-            g = list(torch._foreach_mul(g, torch.clamp(c.clip / (norm + 1e-6), max=1.0)))
         t = state["t"] + 1
         m = torch._foreach_lerp([state["m"][k] for k in names], g, 1 - c.beta1)
         v = torch._foreach_lerp([state["v"][k] for k in names], torch._foreach_mul(g, g), 1 - c.beta2)
@@ -189,5 +197,9 @@ RULES: dict[type, Any] = {SGD: GradientDescent, AdamW: AdamWRule, Natural: Natur
 
 def make_update(config: Any, steps: int = 0) -> Update:
     """The rule that ``config`` describes, for a run of ``steps`` steps (schedules need the end)."""
+    if isinstance(config, Muon):
+        from bayesgrad.training.muon import MuonRule
+
+        return MuonRule(config, steps)
     rule: Update = RULES[type(config)](config, steps)
     return rule
