@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks import accuracy, bench_proofs, speed
+from benchmarks import accuracy, bench_proofs, samplers, speed
 
-TABLES = ("speed", "memory", "import", "accuracy", "proofs")
+TABLES = ("speed", "memory", "import", "samplers", "accuracy", "proofs")
 
 
 def machine() -> str:
@@ -42,6 +42,8 @@ def sections(chosen: list[str], rounds: int, threads: tuple[int, ...]) -> list[t
         out.append(("Memory", speed.markdown(speed.memory())))
     if "import" in chosen:
         out.append(("Import", speed.markdown(speed.importing())))
+    if "samplers" in chosen:
+        out.append(("Samplers, one core", speed.markdown(samplers.samplers(rounds))))
     if "accuracy" in chosen:
         title = "Accuracy: relative error against 50 digits, ours beside PyTorch's explicit operations"
         out.append((title, accuracy.markdown(accuracy.table())))
