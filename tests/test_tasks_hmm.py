@@ -270,6 +270,11 @@ def column_zero() -> np.ndarray:
     return np.broadcast_to([0.5, 0.0, 0.5], (1, 3, 3)).copy()
 
 
+def leaving() -> np.ndarray:
+    """State 0 is left for ever: what only it emits has no place under the stationary law."""
+    return np.array([[[0.5, 0.5], [0.0, 1.0]]])
+
+
 SEEN = np.array([[0, 1]])
 
 
@@ -303,6 +308,7 @@ SEEN = np.array([[0, 1]])
         (lambda rng: encoding.encode(good(), good(), SEEN, "published"), r"^T: got 0.333.* expected hundredths"),
         (lambda rng: encoding.encode(good(), good(), SEEN[:, :0], "rows"), r"^observations: got shape"),
         (lambda rng: encoding.encode(good(), good(), SEEN + 2, "rows"), r"^observations: got 2..3"),
+        (lambda rng: floors.guesses(leaving(), np.eye(2)[None], np.array([[0]])), r"^observations: .*probability 0"),
         (lambda rng: floors.equivalent_memory(-0.1, [1], [0.1]), r"^kl_bits: got -0.1"),
         (lambda rng: floors.equivalent_memory(0.1, [1, 2], [0.1]), r"^window_kl_bits: got 1"),
         (lambda rng: floors.equivalent_memory(0.1, [], []), r"^window_kl_bits: got 0"),
