@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks import accuracy, bench_proofs, samplers, speed
+from benchmarks import accuracy, bench_proofs, samplers, speed, tunnels
 
-TABLES = ("speed", "memory", "import", "samplers", "accuracy", "proofs")
+TABLES = ("speed", "memory", "import", "samplers", "training", "accuracy", "proofs")
 
 
 def machine() -> str:
@@ -44,6 +44,9 @@ def sections(chosen: list[str], rounds: int, threads: tuple[int, ...]) -> list[t
         out.append(("Import", speed.markdown(speed.importing())))
     if "samplers" in chosen:
         out.append(("Samplers, one core", speed.markdown(samplers.samplers(rounds))))
+    if "training" in chosen:
+        title = "Training on the wind tunnels, one core, the same losses as a plain loop"
+        out.append((title, speed.markdown(tunnels.throughput(rounds))))
     if "accuracy" in chosen:
         title = "Accuracy: relative error against 50 digits, ours beside PyTorch's explicit operations"
         out.append((title, accuracy.markdown(accuracy.table())))
