@@ -88,6 +88,20 @@ def test_what_nobody_asks_about_is_not_computed_and_the_rest_is_the_same(model):
             torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_nothing_is_left_on_another_device(model):
+    """The meta device takes part in no computation with a processor's tensor, as a GPU takes part in none."""
+    for task in ("bijection", "rows"):
+        c = config(task, model)
+        subject = SequenceModel(c, 0)
+        parameters = {name: value.to("meta") for name, value in subject.initial().items()}
+        z = subject.logits(parameters, subject.batch(0).x.to("meta"))
+        assert z.is_meta
+        assert z.shape[-1] == c.task.classes
+        if c.model.kind == "transformer":
+            transformer.look(parameters, subject.batch(0).x.to("meta"), c.model)
+
+
 def test_the_flattened_context_is_a_dense_layer_on_what_has_been_shown():
     c = config("bijection", "mlp", dtype="float64")
     subject = SequenceModel(c, 0)

@@ -50,7 +50,7 @@ def logits(parameters: Parameters, tokens: Tensor, c: MLP, supervised: slice) ->
     if tokens.is_floating_point():
         slots = torch.einsum("bnf,nfw->bnw", tokens, p["slots"][:n])
     else:
-        slots = p["slots"][torch.arange(n), tokens]
+        slots = p["slots"][torch.arange(n, device=tokens.device), tokens]
     h = slots.cumsum(1)[:, supervised] + embed(p["current"], tokens[:, supervised]) + p["offset"][:n][supervised]
     h = F.gelu(h)
     for layer in range(1, c.layers):

@@ -64,16 +64,16 @@ def initial_parameters(config: Config, seed: int) -> Parameters:
 
 
 @lru_cache(maxsize=8)
-def _angles(n: int, width: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def _angles(n: int, width: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
     frequency = 10_000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
     angle = torch.arange(n, dtype=torch.float64)[:, None] * frequency
-    return angle.cos().to(dtype), angle.sin().to(dtype)
+    return angle.cos().to(device, dtype), angle.sin().to(device, dtype)
 
 
 def rotate(x: Tensor, n: int | None = None, at: slice = slice(None)) -> Tensor:
     """Turn the pairs of features (i, i + width/2) of each position by its angles; norms and relative phases stay.
     ``x`` holds the positions ``at`` of ``n`` (all of them unless told)."""
-    cos, sin = (table[at] for table in _angles(n or x.shape[-2], x.shape[-1], x.dtype))
+    cos, sin = (table[at] for table in _angles(n or x.shape[-2], x.shape[-1], x.dtype, x.device))
     left, right = x.chunk(2, dim=-1)
     return torch.cat([left * cos - right * sin, left * sin + right * cos], dim=-1)
 
@@ -107,9 +107,9 @@ def forward(
         q, k, v = (heads(y @ p[f"{name}.{matrix}"]) for matrix, y in (("W_Q", x[:, at]), ("W_K", x), ("W_V", x)))
         if c.positions == "rotary":
             q, k = rotate(q, n, at), rotate(k, n)
-        visible = None if at == ALL else _visible(n, at.start, at.step)
+        visible = None if at == ALL else _visible(n, at.start, at.step, x.device)
         if look:
-            mask = _visible(n, None, None) if visible is None else visible
+            mask = _visible(n, None, None, x.device) if visible is None else visible
             a = torch.softmax((q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(~mask, -math.inf), dim=-1)
             seen.append((a, v))
             g = a @ v
@@ -137,9 +137,9 @@ def forward(
 
 
 @lru_cache(maxsize=16)
-def _visible(n: int, start: int | None, step: int | None) -> Tensor:
+def _visible(n: int, start: int | None, step: int | None, device: torch.device) -> Tensor:
     """True where key j is visible to the query at position i: j <= i, for i = start, start + step, ..."""
-    return torch.ones(n, n, dtype=torch.bool).tril()[start::step]
+    return torch.ones(n, n, dtype=torch.bool, device=device).tril()[start::step]
 
 
 def logits(parameters: Parameters, tokens: Tensor, c: Transformer, supervised: slice) -> Tensor:
