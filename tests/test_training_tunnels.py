@@ -79,7 +79,7 @@ def test_what_nobody_asks_about_is_not_computed_and_the_rest_is_the_same(model):
         parameters = {k: v.requires_grad_() for k, v in subject.initial().items()}
         batch, at = subject.batch(0), c.task.supervised
         z = transformer.logits(parameters, batch.x, c.model, at)
-        whole = transformer.forward(parameters, batch.x, c.model)[0][:, at] @ parameters["read_out"]
+        whole = transformer.forward(parameters, batch.x, c.model)[:, at] @ parameters["read_out"]
         torch.testing.assert_close(z, whole, rtol=1e-10, atol=1e-12)
         seed = torch.randn(z.shape, dtype=z.dtype, generator=torch.Generator().manual_seed(0))
         left = torch.autograd.grad((z * seed).sum(), list(parameters.values()))

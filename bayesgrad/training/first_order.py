@@ -33,12 +33,13 @@ from bayesgrad.training.model import Parameters, causal
 
 @dataclass(frozen=True)
 class Head:
-    """What a causal head computes and what the loss asks of it; axes before (n, d) are heads and sequences.
+    """What a head computes and what the loss asks of it; axes before positions are heads and sequences.
 
-    q, k (..., n, d_k), v, g, u, values (..., n, d_v), a, b, A, scores (..., n, n); ``scores`` and ``values`` are dL/ds
-    and dL/dv by the laws.
+    visible (n, m), q (..., n, d_k), k (..., m, d_k), v, values (..., m, d_v), g, u (..., n, d_v), a, b, A, scores
+    (..., n, m); ``scores`` and ``values`` are dL/ds and dL/dv by the laws.
     """
 
+    visible: Tensor
     q: Tensor
     k: Tensor
     v: Tensor
@@ -53,10 +54,6 @@ class Head:
     @property
     def scale(self) -> float:
         return 1 / math.sqrt(self.q.shape[-1])
-
-    @property
-    def visible(self) -> Tensor:
-        return causal(self.a.shape[-1])
 
 
 @dataclass(frozen=True)
@@ -92,6 +89,7 @@ def state_of(parameters: Parameters, batch: Batch) -> State:
     )
     b = between.gradients.weights[0]
     return State(
+        visible=causal(len(batch.x)),
         parameters=parameters,
         x=batch.x,
         q=q,

@@ -99,8 +99,7 @@ def counted_pairs(s: Head) -> tuple[Tensor, Tensor, Tensor]:
     A value step of size eta with a and u held moves A_ij by eta (sum_l a_lj u_i.u_l - its a_i-weighted mean).
     Counted are visible pairs of rows with at least two visible keys, leaving out those whose change is rounding.
     """
-    visible = s.visible
-    visible[0] = False
+    visible = s.visible & (s.visible.sum(-1, keepdim=True) > 1)
     drive = dynamics.feedback(s.a, s.u, eta=1.0).advantage
     # measured: step the values, hold a and u, and look
     eta = 1e-3 / float(s.values.abs().max())
@@ -157,7 +156,7 @@ def e_step(s: Head, ds: Tensor, dv: Tensor) -> dict[str, float]:
 
     def centred(h: Tensor) -> Tensor:
         h = torch.where(visible, h, torch.zeros_like(h))
-        return torch.where(visible, h - h.sum(-1, keepdim=True) / count, torch.zeros_like(h))[..., 1:, :]
+        return torch.where(visible, h - h.sum(-1, keepdim=True) / count, torch.zeros_like(h))
 
     def cosine(left: Tensor, right: Tensor) -> float:
         bottom = left.norm(dim=-1) * right.norm(dim=-1)

@@ -16,6 +16,7 @@ from bayesgrad.training import evaluation, lstm, mlp, transformer, wind_tunnel
 from bayesgrad.training.config import Config
 from bayesgrad.training.data import HELD_OUT, TRAIN, Batch, generator
 from bayesgrad.training.gradients import differentiate
+from bayesgrad.training.head_laws import observe_head_laws
 from bayesgrad.training.metrics import predictive_metrics
 from bayesgrad.training.model import Parameters
 from bayesgrad.training.tunnels import Drawn, make_tunnel
@@ -84,15 +85,23 @@ class SequenceModel:
             out["attention_entropy"] = float(np.mean([evaluation.normalised_entropy(a) for a in maps]))
         return out
 
+    def _probe(self, sequences: int) -> Batch:
+        """The first held-out sequences, as far as the model is trained."""
+        first, step, n = self.supervised.start, self.supervised.step or 1, self.tunnel.trained_to
+        held = self.held.batch
+        return Batch(held.x[:sequences, : first + step * (n - 1) + 1], held.targets[:sequences, :n])
+
     def laws(self, before: Parameters, after: Parameters) -> dict[str, Any]:
-        raise NotImplementedError("the observed laws are those of the one-head model")
+        def logits_of(parameters: Parameters, tokens: Tensor, attend: transformer.Attend) -> Tensor:
+            return transformer.logits(parameters, tokens, self.model, self.supervised, attend=attend)
+
+        return observe_head_laws(logits_of, before, after, self._probe(self.config.laws))
 
     @torch.no_grad()
     def look(self, parameters: Parameters) -> list[tuple[Tensor, Tensor]]:
         if self.model.kind != "transformer":
             return []
-        first, step, n = self.supervised.start, self.supervised.step or 1, self.tunnel.trained_to
-        return transformer.look(parameters, self.held.batch.x[:PROBE, : first + step * (n - 1) + 1], self.model)
+        return transformer.look(parameters, self._probe(PROBE).x, self.model)
 
     def read_out(self, parameters: Parameters) -> Tensor:
         return parameters["read_out"]

@@ -13,8 +13,9 @@ one-head model.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -70,10 +71,11 @@ def _angles(n: int, width: int, dtype: torch.dtype, device: torch.device) -> tup
     return angle.cos().to(device, dtype), angle.sin().to(device, dtype)
 
 
-def rotate(x: Tensor, n: int | None = None, at: slice = slice(None)) -> Tensor:
+def rotate(x: Tensor, n: int | None = None, at: slice = slice(None), *, back: bool = False) -> Tensor:
     """Turn the pairs of features (i, i + width/2) of each position by its angles; norms and relative phases stay.
-    ``x`` holds the positions ``at`` of ``n`` (all of them unless told)."""
+    ``x`` holds the positions ``at`` of ``n`` (all of them unless told). ``back`` turns them back, the adjoint."""
     cos, sin = (table[at] for table in _angles(n or x.shape[-2], x.shape[-1], x.dtype, x.device))
+    sin = -sin if back else sin
     left, right = x.chunk(2, dim=-1)
     return torch.cat([left * cos - right * sin, left * sin + right * cos], dim=-1)
 
@@ -86,16 +88,49 @@ def embed(table: Tensor, tokens: Tensor) -> Tensor:
     return tokens @ table if tokens.is_floating_point() else table[tokens]
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What the heads of one layer are given: queries at the positions ``at`` of ``x`` (B, n, width), keys and values at
+    all of them, split and turned (B, H, .., d); ``visible`` (queries, keys). ``name`` begins the layer's parameters."""
+
+    name: str
+    x: Tensor
+    at: slice
+    rotary: bool
+    q: Tensor
+    k: Tensor
+    v: Tensor
+
+    @property
+    def visible(self) -> Tensor:
+        return _visible(self.x.shape[-2], self.at.start, self.at.step, self.x.device)
+
+
+Attend = Callable[[Asked], Tensor]
+"""The outputs g of the heads (B, H, queries, d)."""
+
+
+def by_kernel(asked: Asked) -> Tensor:
+    """PyTorch's fused attention."""
+    mask = None if asked.at == ALL else asked.visible
+    return F.scaled_dot_product_attention(asked.q, asked.k, asked.v, mask, is_causal=mask is None)
+
+
+def scores_of(asked: Asked) -> Tensor:
+    """s by explicit operations, -inf at the pairs that are hidden."""
+    s = asked.q @ asked.k.mT / math.sqrt(asked.q.shape[-1])
+    return s.masked_fill(~asked.visible, -math.inf)
+
+
 def forward(
-    parameters: Parameters, tokens: Tensor, c: Transformer, *, only: slice = ALL, look: bool = False
-) -> tuple[Tensor, Any]:
-    """h after the last norm (B, n, width), and on request [(a (B, H, n, n), v (B, H, n, d))] of each layer.
+    parameters: Parameters, tokens: Tensor, c: Transformer, *, only: slice = ALL, attend: Attend = by_kernel
+) -> Tensor:
+    """h after the last norm (B, n, width); the heads are left to ``attend``, layer by layer.
 
     With ``only`` nothing is computed at positions that nobody asks about: from the last attention on, queries and MLPs
     are those of ``only``, and h has their positions alone.
     """
     p, n = parameters, tokens.shape[1]
-    seen: list[tuple[Tensor, Tensor]] = []
 
     def normed(h: Tensor, name: str) -> Tensor:
         return F.layer_norm(h, (c.width,), p[f"{name}.gain"], p[f"{name}.bias"]) if c.norm else h
@@ -107,14 +142,7 @@ def forward(
         q, k, v = (heads(y @ p[f"{name}.{matrix}"]) for matrix, y in (("W_Q", x[:, at]), ("W_K", x), ("W_V", x)))
         if c.positions == "rotary":
             q, k = rotate(q, n, at), rotate(k, n)
-        visible = None if at == ALL else _visible(n, at.start, at.step, x.device)
-        if look:
-            mask = _visible(n, None, None, x.device) if visible is None else visible
-            a = torch.softmax((q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(~mask, -math.inf), dim=-1)
-            seen.append((a, v))
-            g = a @ v
-        else:
-            g = F.scaled_dot_product_attention(q, k, v, visible, is_causal=visible is None)
+        g = attend(Asked(name, x, at, c.positions == "rotary", q, k, v))
         return g.transpose(-3, -2).flatten(-2) @ p[f"{name}.W_O"]
 
     h = embed(p["embedding"], tokens)
@@ -133,7 +161,7 @@ def forward(
             inner = F.gelu(torch.addmm(p[f"{name}.b_in"], x.flatten(0, -2), p[f"{name}.W_in"]))
             update = torch.addmm(p[f"{name}.b_out"], inner, p[f"{name}.W_out"]).view_as(x)
             h = h + update if c.residual else update
-    return normed(h, "norm"), seen
+    return normed(h, "norm")
 
 
 @lru_cache(maxsize=16)
@@ -142,13 +170,21 @@ def _visible(n: int, start: int | None, step: int | None, device: torch.device) 
     return torch.ones(n, n, dtype=torch.bool, device=device).tril()[start::step]
 
 
-def logits(parameters: Parameters, tokens: Tensor, c: Transformer, supervised: slice) -> Tensor:
+def logits(
+    parameters: Parameters, tokens: Tensor, c: Transformer, supervised: slice, *, attend: Attend = by_kernel
+) -> Tensor:
     """Logits (B, L, C) at the ``supervised`` positions."""
-    h, _ = forward(parameters, tokens, c, only=supervised)
-    return h @ parameters["read_out"]
+    return forward(parameters, tokens, c, only=supervised, attend=attend) @ parameters["read_out"]
 
 
 def look(parameters: Parameters, tokens: Tensor, c: Transformer) -> list[tuple[Tensor, Tensor]]:
-    """Weights and values of every layer that has attention, by explicit operations."""
-    seen: list[tuple[Tensor, Tensor]] = forward(parameters, tokens, c, look=True)[1]
+    """Weights (B, H, n, n) and values (B, H, n, d) of every layer that has attention, by explicit operations."""
+    seen: list[tuple[Tensor, Tensor]] = []
+
+    def attend(asked: Asked) -> Tensor:
+        a = torch.softmax(scores_of(asked), dim=-1)
+        seen.append((a, asked.v))
+        return a @ asked.v
+
+    forward(parameters, tokens, c, attend=attend)
     return seen

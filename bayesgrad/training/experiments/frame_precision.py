@@ -1,13 +1,14 @@
 """X3. Frame and precision: does routing settle before the values do?
 
-On a task where routing forms (the bijection), and beside it on the published sticky chain, where attention is still
-close to uniform and moving when training ends. Distances to the final state along snapshots: see
-:mod:`bayesgrad.training.stability`.
+On a task where routing forms (the bijection: keys without replacement, and at full size with replacement beside it),
+and on the published sticky chain, where attention is still close to uniform and moving when training ends. Distances to
+the final state along snapshots: see :mod:`bayesgrad.training.stability`. The laws are watched in every run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,26 +16,28 @@ import numpy as np
 from bayesgrad.training.claims import CONDITIONAL, NOT_SUPPORTED, NOT_TESTED, SUPPORTED, Judgement, criterion, judge
 from bayesgrad.training.config import SGD, AdamW, Bijection, Config, StickyMarkov, Transformer
 from bayesgrad.training.experiments.base import Done, Experiment, Size, arm_summary, by_arm
+from bayesgrad.training.experiments.observations import feedback_figures, observations
 from bayesgrad.training.runs import Job, Run
 from bayesgrad.training.settling import settled_at
 from bayesgrad.training.statistics import interval, sign_flip_p, summary
 
 ID = "frame-precision"
-ROUTED, PUBLISHED = "bijection", "sticky chain, SGD"
+ROUTED, REPLACED, PUBLISHED = "bijection", "bijection, with replacement", "sticky chain, SGD"
 PARTS = ("attention", "values", "read_out")
 
 
 def plan(size: Size, done: Done) -> list[Job]:
     quick = size == "quick"
-    steps = 500 if quick else 1500
+    steps, symbols = (500, 5) if quick else (4000, 8)
     routed = Config(
-        task=Bijection(values=5 if quick else 6, keys=5 if quick else 6, batch=64, held_out=512),
-        model=Transformer(layers=2, width=32, heads=2) if quick else Transformer(layers=2, width=48, heads=4),
+        task=Bijection(values=symbols, keys=symbols, batch=64, held_out=512),
+        model=Transformer(layers=2, width=32, heads=2) if quick else Transformer(layers=2, width=64, heads=4),
         update=AdamW(rate=0.005 if quick else 0.003, warm_up=steps // 20, cosine=True, clip=1.0),
         steps=steps,
         evaluate_every=steps // 5,
         checkpoint_every=steps // 5,
         snapshots=26 if quick else 51,
+        laws=8,
     )
     published = Config(
         task=StickyMarkov(length=400 if quick else 2000, held_out=2),
@@ -43,8 +46,12 @@ def plan(size: Size, done: Done) -> list[Job]:
         evaluate_every=500,
         checkpoint_every=500,
         snapshots=21,
+        laws=200 if quick else 400,
     )
-    jobs = [Job(ID, ROUTED, routed, seed) for seed in range(3 if quick else 5)]
+    arms = {ROUTED: routed}
+    if not quick:
+        arms[REPLACED] = replace(routed, task=replace(routed.task, protocol="with"))
+    jobs = [Job(ID, arm, config, seed) for arm, config in arms.items() for seed in range(3 if quick else 5)]
     return jobs + [Job(ID, PUBLISHED, published, seed) for seed in range(3)]
 
 
@@ -100,13 +107,26 @@ def stability(members: Sequence[Run]) -> dict[str, Any]:
     }
 
 
+def _replaced(runs: Sequence[Run]) -> dict[str, Any]:
+    """The protocol with replacement, judged by the same criterion."""
+    others = [Run(replace(run.job, arm=ROUTED), run.result, run.metrics) for run in runs if run.arm == REPLACED]
+    if not others:
+        return {}
+    row = judge("attention-early-values-late", others)
+    return {key: row[key] for key in ("id", "verdict", "effect", "interval", "unit", "detail")}
+
+
 def summarise(size: Size, runs: Sequence[Run]) -> dict[str, Any]:
     arms = by_arm(runs)
+    last = {arm: members[0].result for arm, members in arms.items()}
     return {
         "arms": {arm: arm_summary(members) for arm, members in arms.items()},
         "stability": {arm: stability(members) for arm, members in arms.items()},
-        "by_position": arms[ROUTED][0].result["by_position"] if ROUTED in arms else None,
-        "facts": {arm: members[0].result["facts"] for arm, members in arms.items()},
+        "with_replacement": _replaced(runs),
+        "by_position": {arm: result["by_position"] for arm, result in last.items() if "by_position" in result},
+        "facts": {arm: result["facts"] for arm, result in last.items()},
+        "results": observations(runs),
+        "feedback_by_arm": {arm: feedback_figures(members) for arm, members in arms.items()},
         "claims": [judge(claim, runs) for claim in FRAME_PRECISION.claims],
     }
 

@@ -31,14 +31,10 @@ def per_seed(runs: Sequence[Run], pick: Any) -> list[float]:
     return [float(np.mean(seeds[seed])) for seed in sorted(seeds)]
 
 
-def _worst(rows: Sequence[dict[str, Any]], *path: str) -> float:
-    worst = 0.0
-    for row in rows:
-        value: Any = row
-        for name in path:
-            value = value[name]
-        worst = max(worst, math.inf if value is None else value)
-    return worst
+def _worst(rows: Sequence[dict[str, Any]], part: str, *names: str) -> float:
+    """The largest of these figures over the observations; infinite where none of them was taken, or one is missing."""
+    taken = [value for row in rows for name, value in row[part].items() if name in names]
+    return max((math.inf if value is None else value for value in taken), default=math.inf)
 
 
 def second_order_slope(t: Sequence[float], residual: Sequence[float]) -> float:
@@ -68,15 +64,18 @@ def observations(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
         return {}
     stepped = [row for row in rows if row["changes"]]
     out: dict[str, dict[str, Any]] = {}
+    # a transformer is observed head by head, the one-head model at its matrices
+    heads = sum(row.get("heads", 1) for row in rows)
 
-    def to_rounding(label: str, what: str, *paths: tuple[str, ...]) -> None:
-        worst = max(_worst(rows, *path) for path in paths)
+    def to_rounding(label: str, what: str, part: str, *names: str) -> None:
+        worst = _worst(rows, part, *names)
         out[label] = {
             "verdict": "confirmed" if worst <= ROUNDING else "not confirmed",
             "what": what,
             "worst_error": worst,
             "tolerance": ROUNDING,
             "observations": len(rows),
+            "heads": heads,
         }
 
     def to_second_order(label: str, what: str, *names: str) -> None:
@@ -94,26 +93,29 @@ def observations(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
         }
 
     gradient = "closed-form gradient against autograd"
-    to_rounding("loss.logit-gradient", f"{gradient}, W_O", ("gradient_error", "W_O"))
-    to_rounding(
-        "attention.routing-law", f"{gradient}, W_Q and W_K", ("gradient_error", "W_Q"), ("gradient_error", "W_K")
-    )
-    to_rounding("attention.value-law", f"{gradient}, W_V", ("gradient_error", "W_V"))
-    to_rounding("attention.query-law", f"{gradient}, W_Q", ("gradient_error", "W_Q"))
-    to_rounding("attention.key-law", f"{gradient}, W_K", ("gradient_error", "W_K"))
-    to_rounding(
-        "attention.projection-laws",
-        f"{gradient}, all four matrices",
-        *(("gradient_error", name) for name in ("W_Q", "W_K", "W_V", "W_O")),
-    )
-    to_rounding("dynamics.value-step", "change of g in a value step, exact", ("exact", "value_step"))
-    to_rounding("em.proximal-m-step", "gradient of the surrogate at the value step", ("exact", "m_step"))
+    read = ("W_Q", "W_K", "W_V")
+    one_head = ("W_O",) if any("W_O" in row["gradient_error"] for row in rows) else ()
+    logits = one_head + (("logits",) if any("logits" in row["gradient_error"] for row in rows) else ())
+    many = any("scores" in row["gradient_error"] for row in rows)
+
+    def to_autograd(label: str, parts: tuple[str, ...], matrices: tuple[str, ...]) -> None:
+        names = (*(parts if many else ()), *matrices)
+        to_rounding(label, f"{gradient}: {', '.join(names)}", "gradient_error", *names)
+
+    to_autograd("loss.logit-gradient", (), logits)
+    to_autograd("attention.routing-law", ("scores",), ("W_Q", "W_K"))
+    to_autograd("attention.value-law", ("values",), ("W_V",))
+    to_autograd("attention.query-law", ("queries",), ("W_Q",))
+    to_autograd("attention.key-law", ("keys",), ("W_K",))
+    to_autograd("attention.projection-laws", (), read + one_head)
+    to_rounding("dynamics.value-step", "change of g in a value step, exact", "exact", "value_step")
+    to_rounding("em.proximal-m-step", "gradient of the surrogate at the value step", "exact", "m_step")
     to_second_order(
         "dynamics.loss-decrease", "second-order part of the residual of the loss change against step size", "loss"
     )
     to_second_order("dynamics.score-step", "residual of the change of g against step size", "g")
     to_second_order("dynamics.feedback-full", "residuals of the changes of b and A against step size", "b", "A")
-    to_rounding("dynamics.feedback", "change of b in a value step with a and u held", ("exact", "feedback"))
+    to_rounding("dynamics.feedback", "change of b in a value step with a and u held", "exact", "feedback")
     agrees = min(row["feedback"]["law_agrees"] for row in rows)
     out["dynamics.feedback"]["sign_agreement"] = agrees
     if agrees < 1:
@@ -122,10 +124,13 @@ def observations(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
 
 
 def feedback_figures(runs: Sequence[Run]) -> dict[str, Any]:
-    """Shares behind the feedback claim, mean over logged steps and arms, with intervals over seeds."""
+    """Shares behind the feedback claim, mean over logged steps and arms, with intervals over seeds; those that the runs
+    have (what freezing u costs is known of the one-head model)."""
     out: dict[str, Any] = {}
     for name in ("unconditional_holds", "unconditional_holds_full", "frozen_error", "frozen_wrong_sign", "law_agrees"):
-        values = per_seed(runs, lambda row, name=name: row["feedback"][name])
+        values = per_seed(runs, lambda row, name=name: row["feedback"].get(name))
+        if not values:
+            continue
         out[name] = {"mean": float(np.mean(values)), "interval": list(interval(values))}
     return out
 

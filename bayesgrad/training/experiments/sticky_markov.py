@@ -58,7 +58,7 @@ def published(size: Size) -> list[Job]:
     )
     rows = {"": base}
     if not quick:
-        rows[STATED] = replace(base, task=replace(base.task, row="stated"), evaluate_every=500, laws=0)
+        rows[STATED] = replace(base, task=replace(base.task, row="stated"), evaluate_every=500)
     return [
         Job(ID, arm + suffix, replace(config, update=update), seed)
         for suffix, config in rows.items()
@@ -68,7 +68,7 @@ def published(size: Size) -> list[Job]:
 
 
 def tuned_config(update: Any) -> Config:
-    """A run of BUDGET passes that is measured at its end."""
+    """A run of BUDGET passes that is measured, and whose laws are watched, at its start and at its end."""
     cost = 1 + update.e_steps + update.m_steps if isinstance(update, Alternating) else 1
     steps = round(BUDGET / cost)
     return Config(
@@ -78,6 +78,7 @@ def tuned_config(update: Any) -> Config:
         gradients="fused",
         evaluate_every=steps,
         checkpoint_every=steps,
+        laws=400,
     )
 
 

@@ -1,0 +1,153 @@
+"""The laws on every head of small transformers while they train: they hold, and a wrong one does not pass."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from bayesgrad import gradients as laws_of_the_head
+from bayesgrad.training import first_order, head_graph, head_laws
+from bayesgrad.training.config import from_json
+from bayesgrad.training.data import Batch
+from bayesgrad.training.experiments.observations import observations
+from bayesgrad.training.runs import Job, Run
+from bayesgrad.training.subject import make_subject
+from bayesgrad.training.updates import Oracle, make_update
+
+OPTIONS = [
+    {"layers": 2, "heads": 4},
+    {"layers": 3, "positions": "rotary", "residual": False},
+    {"norm": False, "mlp": 0},
+    {"layers": 3, "attention_layers": 1, "positions": "none"},
+]
+
+
+def config(**changes):
+    base = {
+        "task": {"kind": "bijection", "values": 4, "keys": 4, "batch": 32, "held_out": 8},
+        "model": {"kind": "transformer", "layers": 2, "width": 16, "heads": 2} | changes.pop("model", {}),
+        "update": {"kind": "adamw", "rate": 0.01, "clip": 1.0, "weight_decay": 0.1},
+        "laws": 3,
+    }
+    return from_json(base | changes)
+
+
+def watched(steps: int = 20, **changes) -> Run:
+    """A short run whose laws are observed at its first and last step, kept as a run on disk would be."""
+    c = config(**changes)
+    subject = make_subject(c, 0)
+    rule = make_update(c.update, steps)
+    parameters = subject.initial()
+    state, rows = rule.start(parameters), []
+    for step in range(steps + 1):
+        done = rule(parameters, Oracle(subject.loss_and_gradients, subject.batch(step)), state)
+        if step in (0, steps):
+            rows.append({"step": step, "loss": float(done.loss), "laws": subject.laws(parameters, done.parameters)})
+        parameters, state = done.parameters, done.state
+    return Run(Job("toy", "toy", c, 0), {"state": "finished"}, rows)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_the_laws_hold_on_every_head_of_every_layer(options):
+    run = watched(model=options)
+    c = run.job.config.model
+    layers = c.layers if c.attention_layers is None else c.attention_layers
+    for row in (row["laws"] for row in run.metrics):
+        assert row["heads"] == layers * c.heads
+        assert set(row["gradient_error"]) == {*head_graph.PARTS, "logits", "W_Q", "W_K", "W_V"}
+        assert max(row["gradient_error"].values()) < 1e-11
+        assert max(row["exact"].values()) < 1e-11
+        assert row["feedback"]["law_agrees"] == 1
+        assert row["feedback"]["pairs"] > 10
+    found = observations([run])
+    assert {row["verdict"] for row in found.values()} == {"confirmed"}, found
+    assert {row["heads"] for row in found.values() if "heads" in row} == {2 * layers * c.heads}
+
+
+def verdicts(**changes) -> dict[str, str]:
+    return {label: row["verdict"] for label, row in observations([watched(**changes)]).items()}
+
+
+def test_a_wrong_routing_law_is_seen(monkeypatch):
+    right = laws_of_the_head._score_gradient
+    monkeypatch.setattr(laws_of_the_head, "_score_gradient", lambda xp, a, b: -right(xp, a, b))
+    found = verdicts()
+    for label in ("attention.routing-law", "attention.query-law", "attention.key-law", "dynamics.loss-decrease"):
+        assert found[label] == "not confirmed", label
+    assert found["attention.value-law"] == "confirmed"
+
+
+@pytest.mark.parametrize(
+    ("change", "seen"),
+    [
+        ("score_change", "dynamics.score-step"),
+        ("context_change", "dynamics.score-step"),
+        ("compatibility_change", "dynamics.feedback-full"),
+        ("advantage_change", "dynamics.feedback-full"),
+    ],
+)
+def test_a_first_order_change_that_is_off_by_a_hundredth_is_seen(monkeypatch, change, seen):
+    right = getattr(first_order, change)
+    monkeypatch.setattr(first_order, change, lambda *given: 1.01 * right(*given))
+    assert verdicts(steps=3)[seen] == "not confirmed"
+
+
+def test_a_head_that_is_wrong_alone_is_seen(monkeypatch):
+    """The figure is the worst over heads, not their mean: one wrong head of four is enough."""
+    right = head_laws.moved
+
+    def one_off(head, dq, dk, dv, du):
+        change = right(head, dq, dk, dv, du)
+        change.g[:, 1] *= 1.01
+        return change
+
+    monkeypatch.setattr(head_laws, "moved", one_off)
+    assert verdicts(steps=3)["dynamics.score-step"] == "not confirmed"
+
+
+def test_the_derivative_along_a_step_is_the_difference_quotient():
+    rng = torch.Generator().manual_seed(0)
+    x, step = (torch.randn(3, 4, dtype=torch.float64, generator=rng) for _ in range(2))
+    leaf = x.clone().requires_grad_()
+
+    def outputs(at):
+        return [torch.tanh(at @ at.mT), at.sum(0) ** 3, at.new_ones(2)]
+
+    for got, plus, minus in zip(
+        head_graph.along([*outputs(leaf)[:2], leaf * 0 + 1], [leaf], [step]),
+        [*outputs(x + 1e-6 * step)[:2], x * 0],
+        [*outputs(x - 1e-6 * step)[:2], x * 0],
+        strict=True,
+    ):
+        torch.testing.assert_close(got, (plus - minus) / 2e-6, rtol=1e-7, atol=1e-8)
+
+
+def test_soft_targets_are_watched_too():
+    c = config()
+    subject = make_subject(c, 0)
+    before = subject.initial()
+    after = {name: value - 0.01 * value for name, value in before.items()}
+    held = subject.held.batch
+    soft = torch.softmax(torch.arange(held.targets.numel() * 4.0).sin().reshape(*held.targets.shape, 4), -1)
+
+    def logits_of(parameters, tokens, attend):
+        return subject.module.logits(parameters, tokens, c.model, subject.supervised, attend=attend)
+
+    row = head_laws.observe_head_laws(logits_of, before, after, Batch(held.x, soft))
+    assert row["gradient_error"]["logits"] < 1e-12
+    assert abs(row["changes"]["slope"]["loss"] - 2) < 0.1
+
+
+def test_what_does_not_move_has_no_slope():
+    subject = make_subject(config(), 0)
+    before = subject.initial()
+    row = subject.laws(before, before)
+    assert row["changes"] == {}
+    assert max(row["gradient_error"].values()) < 1e-11
+
+
+@pytest.mark.parametrize("model", [{"kind": "lstm"}, {"kind": "mlp"}, {"attention_layers": 0}], ids=str)
+def test_a_model_without_heads_cannot_be_watched(model):
+    data = config().as_json() | {"model": model if "kind" in model else config().as_json()["model"] | model}
+    with pytest.raises(ValueError, match="laws: got 3, expected 0 for a model without attention"):
+        from_json(data)
