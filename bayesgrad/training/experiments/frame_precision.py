@@ -28,7 +28,7 @@ PARTS = ("attention", "values", "read_out")
 
 def plan(size: Size, done: Done) -> list[Job]:
     quick = size == "quick"
-    steps, symbols = (500, 5) if quick else (4000, 8)
+    steps, symbols = (500, 5) if quick else (3000, 8)
     routed = Config(
         task=Bijection(values=symbols, keys=symbols, batch=64, held_out=512),
         model=Transformer(layers=2, width=32, heads=2) if quick else Transformer(layers=2, width=64, heads=4),
