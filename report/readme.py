@@ -1,7 +1,8 @@
-"""The status table of README.md, written between two markers, and the check that it is not stale.
+"""The two tables of README.md, each written between two markers, and the check that they are not stale.
 
-It holds verdicts and counts of wrong laws, nothing that depends on the machine or the clock, so that a comparison means
-something everywhere. A route that has not run here cannot be compared and is said to be so.
+The status of every result: verdicts and counts of wrong laws, nothing that depends on the machine or the clock, so that
+a comparison means something everywhere. What the published claims came to: verdicts and effects of the committed
+records. A route that has not run here cannot be compared and is said to be so.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ from typing import Any
 
 from derivations.evidence import ROOT
 from report.context import Context
+from report.filters import number
 from report.merge import SYMBOLIC
 
 README = ROOT / "README.md"
 BEGIN, END = "<!-- status: written by `make readme` -->", "<!-- end of status -->"
+CLAIMS_BEGIN, CLAIMS_END = "<!-- claims: written by `make readme` -->", "<!-- end of claims -->"
+MARKERS = ((BEGIN, END), (CLAIMS_BEGIN, CLAIMS_END))
+CLAIMS_HEADER = ("claim", "source", "verdict", "effect [95%]")
 HEADER = ("result", "fully proved", *SYMBOLIC, "numbers", "wrong laws rejected")
 _WORDS = {"proved": "✓", "passed": "✓", "refuted": "✗", "failed": "✗", "not run": "–", "not applicable": "·"}
 LEGEND = "✓ proved or passed, ✗ refuted or failed, ? undecided, – not run, · does not apply"
@@ -42,19 +47,47 @@ def table(context: Context) -> str:
     return "\n".join([BEGIN, *lines, "", LEGEND + ".", END])
 
 
-def _parts(text: str, path: Path) -> tuple[str, str, str]:
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(END) < text.index(BEGIN):
-        raise BadReadme(f"{path}: expected the markers {BEGIN!r} and {END!r} once each, in this order")
-    before, rest = text.split(BEGIN)
-    inside, after = rest.split(END)
+def claim_rows(context: Context) -> list[tuple[str, ...]]:
+    """What each claim that has been tested came to, with its effect and interval."""
+    out = []
+    for claim in context.evidence["claims"]:
+        if claim["verdict"] == "not tested":
+            continue
+        bounds = claim["interval"]
+        span = f" [{number(bounds[0])}, {number(bounds[1])}]" if bounds else ""
+        effect = "–" if claim["effect"] is None else f"{number(claim['effect'])}{span} {claim['unit']}".strip()
+        out.append((claim["statement"], claim["source"], f"**{claim['verdict']}**", effect))
+    return out
+
+
+def claims(context: Context) -> str:
+    lines = [f"| {' | '.join(CLAIMS_HEADER)} |", "|:--|:--|:--|:--|"]
+    lines += [f"| {' | '.join(row)} |" for row in claim_rows(context)]
+    return "\n".join([CLAIMS_BEGIN, *lines, CLAIMS_END])
+
+
+def _parts(text: str, path: Path, markers: tuple[str, str]) -> tuple[str, str, str]:
+    begin, end = markers
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(end) < text.index(begin):
+        raise BadReadme(f"{path}: expected the markers {begin!r} and {end!r} once each, in this order")
+    before, rest = text.split(begin)
+    inside, after = rest.split(end)
     return before, inside, after
 
 
+def _found(text: str, path: Path, markers: tuple[str, str]) -> list[tuple[str, ...]]:
+    """The cells of the table that is there."""
+    _, inside, _ = _parts(text, path, markers)
+    lines = (line for line in inside.splitlines() if line.startswith("| "))
+    return [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines]
+
+
 def write(context: Context, path: Path = README) -> bool:
-    """Write the table; true if the file changed."""
-    text = path.read_text(encoding="utf-8")
-    before, _, after = _parts(text, path)
-    new = before + table(context) + after
+    """Write the tables; true if the file changed."""
+    text = new = path.read_text(encoding="utf-8")
+    for markers, made in zip(MARKERS, (table(context), claims(context)), strict=True):
+        before, _, after = _parts(new, path, markers)
+        new = before + made + after
     if new == text:
         return False
     path.write_text(new, encoding="utf-8")
@@ -63,13 +96,8 @@ def write(context: Context, path: Path = README) -> bool:
 
 def differences(context: Context, not_run: Mapping[str, Any] | Sequence[str], path: Path = README) -> list[str]:
     """Where README.md differs from the evidence, as sentences; columns of routes that did not run here are left out."""
-    _, inside, _ = _parts(path.read_text(encoding="utf-8"), path)
-    found = [
-        tuple(cell.strip() for cell in line.strip("|").split("|"))
-        for line in inside.splitlines()
-        if line.startswith("| ")
-    ]
-    wanted = [HEADER, *rows(context)]
+    text = path.read_text(encoding="utf-8")
+    found, wanted = _found(text, path, MARKERS[0]), [HEADER, *rows(context)]
     if [row[0] for row in found] != [row[0] for row in wanted]:
         return ["its rows are not the results of the theorem table"]
     column = {**{route: n for n, route in enumerate(SYMBOLIC, 2)}, "check": 6}
@@ -78,9 +106,14 @@ def differences(context: Context, not_run: Mapping[str, Any] | Sequence[str], pa
         skipped |= {1}  # the status needs every route
     if column["check"] in skipped:
         skipped |= {7}
-    return [
+    out = [
         f"{new[0]}, {HEADER[n]}: README.md says {old[n]}, the evidence says {new[n]}"
         for old, new in zip(found, wanted, strict=True)
         for n in range(1, len(HEADER))
         if n not in skipped and (len(old) != len(new) or old[n] != new[n])
     ]
+    if "observed" not in not_run:
+        there, made = _found(text, path, MARKERS[1]), [CLAIMS_HEADER, *claim_rows(context)]
+        out += [f"claims: {' | '.join(row)} is not what the records say" for row in there if row not in made]
+        out += [f"claims: {' | '.join(row)} is missing" for row in made if row not in there]
+    return out

@@ -140,7 +140,8 @@ def test_only_one_result(tmp_path):
 @pytest.fixture
 def own_readme(tmp_path, monkeypatch):
     path = tmp_path / "README.md"
-    path.write_text(f"before\n{readme.BEGIN}\n{readme.END}\nafter\n", encoding="utf-8")
+    tables = "\n".join(f"{begin}\n{end}" for begin, end in readme.MARKERS)
+    path.write_text(f"before\n{tables}\nafter\n", encoding="utf-8")
     for function in (readme.write, readme.differences):
         monkeypatch.setattr(function, "__defaults__", (path,))
     return path
@@ -163,6 +164,30 @@ def test_the_status_table(tmp_path, own_readme, capsys):
     assert f"`{LABEL}`, proof: README.md says ✓, the evidence says ?" in capsys.readouterr().err
     own_readme.write_text("no markers", encoding="utf-8")
     assert call(tmp_path, "--readme") == 2
+
+
+def judged(verdict: str):
+    def change(found) -> None:
+        found["observed"]["claims"][0] |= {"verdict": verdict, "effect": 2.5, "interval": [2.0, 3.0], "unit": "bits"}
+
+    return change
+
+
+def test_what_the_claims_came_to(tmp_path, own_readme, capsys):
+    sample.write(tmp_path / "evidence", judged("supported"))
+    assert call(tmp_path, "--readme") == 0
+    text = own_readme.read_text(encoding="utf-8")
+    begin, end = readme.MARKERS[1]
+    inside = text[text.index(begin) : text.index(end)]
+    assert "| **supported** | 2.50 [2.00, 3.00] bits |" in inside
+    assert "not tested" not in inside
+    assert call(tmp_path, "--readme", "--check") == 0
+    sample.write(tmp_path / "evidence", judged("not supported"))
+    capsys.readouterr()
+    assert call(tmp_path, "--readme", "--check") == 1
+    assert "is not what the records say" in capsys.readouterr().err
+    (tmp_path / "evidence" / "observed.json").unlink()
+    assert call(tmp_path, "--readme", "--check") == 0
 
 
 def test_a_route_that_did_not_run_here_is_not_compared(tmp_path, own_readme, capsys):
