@@ -77,6 +77,7 @@ class Canvas:
         width: float = 1.6,
         arrow: bool = False,
         dash: str | None = None,
+        opacity: float = 1.0,
     ) -> None:
         """A stroke through ``points``, with a tip at its end if ``arrow``."""
         if colour not in ("faint", "grid"):
@@ -84,6 +85,7 @@ class Canvas:
         places = [self.at(point) for point in points]
         pattern = DASH[colour] if dash is None else dash
         dashes = f' stroke-dasharray="{pattern}"' if pattern else ""
+        dashes += f' stroke-opacity="{opacity}"' if opacity < 1 else ""
         path = "M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in places)
         self._svg.append(f'<path class="s-{colour}" d="{path}" stroke-width="{_number(width)}"{dashes}/>')
         options = [f"draw={colour}", f"line width={_number(width * 0.75)}pt"]
@@ -91,6 +93,8 @@ class Canvas:
             lengths = pattern.split()
             pairs = [f"on {on}pt off {off}pt" for on, off in zip(lengths[::2], lengths[1::2], strict=True)]
             options.append(f"dash pattern={' '.join(pairs)}")
+        if opacity < 1:
+            options.append(f"draw opacity={opacity}")
         if arrow:
             self._tip(places, colour)
             options.append("-{Stealth[length=5pt]}")
@@ -107,11 +111,15 @@ class Canvas:
 
     def area(self, points: Sequence[Point], colour: str, *, strength: float = 0.2) -> None:
         """A filled polygon."""
-        places = [self.at(point) for point in points]
-        path = "M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in places) + "Z"
+        self.areas([points], colour, strength=strength)
+
+    def areas(self, polygons: Sequence[Sequence[Point]], colour: str, *, strength: float = 0.2) -> None:
+        """Filled polygons that do not overlap, as one shape."""
+        placed = [[self.at(point) for point in points] for points in polygons]
+        path = "".join("M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in places) + "Z" for places in placed)
         self._svg.append(f'<path class="f-{colour}" d="{path}" fill-opacity="{strength}"/>')
-        corners = " -- ".join(self._down(place) for place in places)
-        self._tikz.append(rf"\fill[{colour},fill opacity={strength}] {corners} -- cycle;")
+        corners = " ".join(f"{' -- '.join(self._down(place) for place in places)} -- cycle" for places in placed)
+        self._tikz.append(rf"\fill[{colour},fill opacity={strength}] {corners};")
 
     def bar(self, x: float, low: float, high: float, colour: str, *, wide: float = 0.6) -> None:
         """An upright bar with an outline."""
@@ -122,23 +130,34 @@ class Canvas:
 
     def dot(self, point: Point, colour: str = "ink", *, size: float = 4.0, shape: str = "round") -> None:
         """A mark: round, square, triangle, diamond, cross or hollow."""
-        self.data["dots"].append(_short(point))
-        x, y = self.at(point)
-        place = self._down((x, y))
+        self.dots([point], colour, size=size, shape=shape)
+
+    def dots(self, points: Sequence[Point], colour: str = "ink", *, size: float = 4.0, shape: str = "round") -> None:
+        """Marks of one kind, as one shape."""
+        if not points:
+            return
+        self.data["dots"] += [_short(point) for point in points]
+        places = [self.at(point) for point in points]
         s = _number(size)
         if shape in _CORNERS:
-            corners = [(x + size * dx, y + size * dy) for dx, dy in _CORNERS[shape]]
-            path = "M" + "L".join(f"{_number(px)} {_number(py)}" for px, py in corners) + "Z"
+            marks = [[(x + size * dx, y + size * dy) for dx, dy in _CORNERS[shape]] for x, y in places]
+            path = "".join("M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in corners) + "Z" for corners in marks)
             self._svg.append(f'<path class="f-{colour}" d="{path}"/>')
-            self._tikz.append(rf"\fill[{colour}] {' -- '.join(self._down(corner) for corner in corners)} -- cycle;")
-        elif shape == "hollow":
-            self._svg.append(
-                f'<circle class="s-{colour} o" cx="{_number(x)}" cy="{_number(y)}" r="{s}" stroke-width="1.6"/>'
-            )
-            self._tikz.append(rf"\draw[{colour},fill=white,line width=1.2pt] {place} circle ({s}pt);")
+            outline = " ".join(f"{' -- '.join(self._down(corner) for corner in corners)} -- cycle" for corners in marks)
+            self._tikz.append(rf"\fill[{colour}] {outline};")
+            return
+        circles = " ".join(f"{self._down(place)} circle ({s}pt)" for place in places)
+        rim = ' stroke-width="1.6"' if shape == "hollow" else ""
+        kind = f"o s-{colour}" if shape == "hollow" else f"f-{colour}"
+        if len(places) == 1:
+            x, y = places[0]
+            self._svg.append(f'<circle class="{kind}" cx="{_number(x)}" cy="{_number(y)}" r="{s}"{rim}/>')
         else:
-            self._svg.append(f'<circle class="f-{colour}" cx="{_number(x)}" cy="{_number(y)}" r="{s}"/>')
-            self._tikz.append(rf"\fill[{colour}] {place} circle ({s}pt);")
+            arcs = f"a{s} {s} 0 1 0 {_number(2 * size)} 0a{s} {s} 0 1 0 {_number(-2 * size)} 0Z"
+            path = "".join(f"M{_number(x - size)} {_number(y)}{arcs}" for x, y in places)
+            self._svg.append(f'<path class="{kind}" d="{path}"{rim}/>')
+        pen = rf"\draw[{colour},fill=white,line width=1.2pt]" if shape == "hollow" else rf"\fill[{colour}]"
+        self._tikz.append(f"{pen} {circles};")
 
     def text(
         self,
@@ -150,16 +169,18 @@ class Canvas:
         anchor: str = "middle",
         shift: Point = (0, 0),
         size: float = 11,
+        bold: bool = False,
     ) -> None:
         """A label at (x, y), moved by ``shift`` points to the right and up."""
         px, py = self.at((x, y))
         px, py = px + shift[0], py - shift[1]
         inner, tex = _label(label)
+        weight = ' font-weight="700"' if bold else ""
         self._svg.append(
             f'<text class="t-{colour}" x="{_number(px)}" y="{_number(py + 0.35 * size)}" text-anchor="{anchor}" '
-            f'font-size="{_number(size)}">{inner}</text>'
+            f'font-size="{_number(size)}"{weight}>{inner}</text>'
         )
-        font = rf"\fontsize{{{size * 0.8:.1f}}}{{10}}\selectfont"
+        font = rf"\fontsize{{{size * 0.8:.1f}}}{{10}}\selectfont" + (r"\bfseries" if bold else "")
         options = f"anchor={_ANCHORS[anchor]},inner sep=0pt,text={colour},font={font}"
         self._tikz.append(rf"\node[{options}] at {self._down((px, py))} {{{tex}}};")
 
@@ -189,7 +210,7 @@ class Canvas:
 
     def svg(self) -> str:
         """The picture as an element of the page."""
-        wide = " wide" if self.width > 400 else ""
+        wide = " wide" if self.width >= 400 else ""
         return (
             f'<svg class="picture{wide}" viewBox="0 0 {_number(self.width)} {_number(self.height)}" aria-hidden="true" '
             f'focusable="false">{"".join(self._svg)}</svg>'
@@ -216,9 +237,9 @@ def _label(label: str) -> tuple[str, str]:
             if script:
                 level = 3.0 if group or letter else -4.0
                 script = re.sub(r"\\([a-zA-Z]+)", lambda found: SYMBOLS[found[1]][0], script)
-                svg.append(
-                    f'<tspan class="i" dy="{_number(level - down)}" font-size="75%">{escape_html(script)}</tspan>'
-                )
+                script = script.replace("-", "−")
+                slope = ' class="i"' if re.search("[^\\W\\d]", script) else ""
+                svg.append(f'<tspan{slope} dy="{_number(level - down)}" font-size="75%">{escape_html(script)}</tspan>')
                 down = level
                 continue
             upright = command in ("log", "max", "min", "exp")

@@ -6,9 +6,12 @@ Nothing here is a result. The files are only ever written below a temporary fold
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy
 
 from bayesgrad.theorems import THEOREMS
 from bayesgrad.training.claims import CLAIMS
@@ -136,3 +139,125 @@ def record() -> dict[str, Any]:
         "heat_map": {"arm": "SGD", "seed": 0, "start": heat, "end": heat},
         "residuals": {"t": [0.2, 0.1], "residual": {"loss": [4e-4, 1e-4]}, "slope": {"loss": 2.0}},
     }  # fmt: skip
+
+
+def wind_tunnel(experiment: str = "hmm") -> dict[str, Any]:
+    """A record of a wind tunnel with every optional key: ``experiment`` is "bijection" or "hmm"."""
+    hmm = experiment == "hmm"
+    code, title = ("X5", "HMM wind tunnel") if hmm else ("X4", "Bijection wind tunnel")
+    last, end = (12, 8) if hmm else (6, 6)
+    positions = list(range(1, last + 1))
+    uniform = math.log2(5 if hmm else last)
+    exact = [uniform * (0.75 + 0.2 / t) if hmm else math.log2(last + 1 - t) for t in positions]
+    arms = {"learned positions": 0.03, "rotary": 0.008, "LSTM": 0.1, "position-wise MLP": 1.0}
+    floor, short = "uniform", "window filter of 1"
+    windows = [1, 2, 3, 5, 8, 12]
+    filters = [0.0452, 0.0234, 0.0126, 0.0041, 0.0009, 0.00013]
+
+    def error(size: float, t: int) -> float:
+        return size * (1 + 0.3 * math.sin(t)) * (5 if t > end else 1)
+
+    def row(size: float) -> dict[str, Any]:
+        model = [value + error(size, t) / 4 for t, value in zip(positions, exact, strict=True)]
+        return {
+            "position": positions, "trained_to": end, "exact_entropy_bits": exact, "model_entropy_bits": model,
+            "entropy_mae_bits": [error(size, t) / 4 for t in positions],
+            "kl_bits": [error(size, t) ** 2 for t in positions], "uniform_bits": uniform,
+            "floors": {
+                floor: {"entropy_mae_bits": [0.4] * last, "kl_bits": [0.1 * t for t in positions]},
+                "best constant entropy": {"entropy_mae_bits": [0.2] * last},
+                short: {"entropy_mae_bits": [0.1] * last, "kl_bits": [0.04 - 0.03 / t for t in positions]},
+            },
+        }  # fmt: skip
+
+    def trace(size: float, n: int) -> dict[str, Any]:
+        lower = [max(value - 0.1 * n * math.sin(t) ** 2, 0.0) for t, value in zip(positions, exact, strict=True)]
+        return {
+            "position": positions, "exact_entropy_bits": lower,
+            "model_entropy_bits": [value + error(size, t) / 4 for t, value in zip(positions, lower, strict=True)],
+            "kl_bits": [error(size, t) ** 2 for t in positions],
+        }  # fmt: skip
+
+    def estimate(mean: float, unit: str) -> dict[str, Any]:
+        return {"mean": mean, "interval": [0.9 * mean, 1.1 * mean], "unit": unit}
+
+    def arm(n: int, size: float) -> dict[str, Any]:
+        steps = list(range(0, 100, 10))
+        loss = [1.2 + 0.4 * math.exp(-step / 30) + size / 10 for step in steps]
+        return {
+            "seeds": [0, 1], "parameters": 451000 + 2000 * n, "steps": 90,
+            "curve": {"unit": "nats", "step": steps, "mean": loss, "low": loss, "high": loss},
+            "evaluations": {"step": steps, "held_out_kl_bits": [size**2 + math.exp(-step / 9) for step in steps]},
+            "final": {
+                "loss": estimate(loss[-1], "nats, training sequence"), "held_out_kl_bits": estimate(size**2, "bits"),
+                "held_out_entropy_mae_bits": estimate(size / 4, "bits"),
+            },
+        }  # fmt: skip
+
+    def claim(id: str, verdict: str) -> dict[str, Any]:
+        return {
+            "id": id, "statement": f"About {id}.", "source": "a paper", "criterion": "a criterion in words",
+            "criterion_sha": "2" * 64, "verdict": verdict, "effect": 0.0123, "interval": [0.01, 0.02], "unit": "bits",
+            "detail": {},
+        }  # fmt: skip
+
+    edges = [n / 5 for n in range(6)]
+    ids = ["hmm-transformer-filters", "length-generalisation-smooth"] if hmm else ["mlp-fails"]
+    found = {
+        "schema": 1, "experiment": experiment, "code": code, "title": title, "question": "How close to Bayes?",
+        "size": "quick", "state": "finished", "runs": {"done": 8, "planned": 8},
+        "claims": [claim(id, "supported") for id in ("transformer-reaches-bayes", "tracks-single-sequences", *ids)],
+        "arms": {name: arm(n, size) for n, (name, size) in enumerate(arms.items())},
+        "facts": {"floors": {floor: {"loss_nats": 1.6, "kl_bits": 0.6}, short: {"kl_bits": 0.04}}},
+        "by_position": {name: row(size) for name, size in arms.items()},
+        "traces": {name: [trace(size, n) for n in range(4)] for name, size in arms.items()},
+        "calibration": {
+            name: {"edges": edges, "counts": [[int(1e4 * 9.0 ** -abs(i - j)) for j in range(5)] for i in range(5)]}
+            for name in arms
+        },
+        "trained": {
+            name: {"trained": size < 0.5, "reason": f"KL {size**2} bits against 0.6 of uniform"}
+            for name, size in arms.items()
+        },
+        "seconds": {name: 10.0 * (n + 1) for n, name in enumerate(arms)},
+        "tuning": [
+            {"arm": name, "update": {"kind": "adamw", "rate": rate}, "seed": seed, "held_out_kl_bits": rate + seed / 99}
+            for name in arms
+            for rate in (0.001, 0.003)
+            for seed in (0, 1)
+        ],
+    }  # fmt: skip
+    if not hmm:
+        curve = {"step": [0, 50, 100], "loss": [1.8, 1.3, 1.1]}
+        found["mislabelled"] = {"uniform_loss_nats": 1.79, "right": curve, "wrong": {**curve, "loss": [1.8, 1.0, 0.2]}}
+        return found
+    found["memory"] = {}
+    for name, size in arms.items():
+        kl = size**2 or 1e-6
+        worth = float(numpy.interp(-math.log(kl), [-math.log(value) for value in filters], windows))
+        found["memory"][name] = {
+            "kl_bits": kl, "equivalent_memory": worth, "at_least": kl < filters[-1], "windows": windows,
+            "window_kl_bits": filters,
+        }  # fmt: skip
+    found["ranges"] = {
+        name: {
+            "in_range": {"kl_bits": estimate(size**2, "bits"), "entropy_mae_bits": estimate(size / 4, "bits")},
+            "beyond": {"kl_bits": estimate(25 * size**2, "bits"), "entropy_mae_bits": estimate(size, "bits")},
+        }
+        for name, size in arms.items()
+    }
+    return found
+
+
+def records() -> dict[str, dict[str, Any]]:
+    """A record of each kind, by a name for it."""
+    return {"sticky": record(), "bijection": wind_tunnel("bijection"), "hmm": wind_tunnel("hmm")}
+
+
+def write_records(folder: Path) -> list[Path]:
+    """The sample records as files below ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.json" for name in records()]
+    for path, content in zip(paths, records().values(), strict=True):
+        path.write_text(json.dumps(content), encoding="utf-8")
+    return paths

@@ -70,7 +70,7 @@ def page(made):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    made = context(tmp_path_factory.mktemp("evidence"), records={"a record": sample.record()})
+    made = context(tmp_path_factory.mktemp("evidence"), records=sample.records())
     text, refused = page(made)
     parsed = Parser()
     parsed.feed(text)
@@ -177,7 +177,14 @@ def nasty(folder):
     record |= {"title": NASTY, "question": NASTY}
     record["arms"] = {NASTY: next(iter(record["arms"].values()))}
     record["claims"][0] |= {"statement": NASTY, "criterion": NASTY, "criterion_sha": NASTY, "unit": NASTY}
-    return context(folder, change, table, {NASTY: record})
+    tunnel = sample.wind_tunnel("hmm")
+    for key in ("arms", "by_position", "traces", "calibration", "memory", "ranges", "trained", "seconds"):
+        first, *others = tunnel[key]
+        tunnel[key] = {NASTY: tunnel[key][first], **{other: tunnel[key][other] for other in others}}
+    tunnel["trained"][NASTY] = {"trained": False, "reason": NASTY}
+    tunnel["by_position"][NASTY]["floors"][NASTY] = tunnel["by_position"][NASTY]["floors"]["uniform"]
+    tunnel["tuning"][0] |= {"arm": NASTY, "update": {NASTY: NASTY}}
+    return context(folder, change, table, {NASTY: record, f"{NASTY} too": tunnel})
 
 
 def test_data_cannot_speak_html(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -19,9 +18,13 @@ from tests._needed import needed
 def built(tmp_path_factory):
     needed(shutil.which("latexmk"), "latexmk: the PDF is not built here, bayesgrad.tex is written all the same")
     folder = tmp_path_factory.mktemp("paper")
-    record = folder / "record.json"
-    record.write_text(json.dumps(sample.record()), encoding="utf-8")
-    sample.write(folder / "evidence", lambda found: found["observed"]["claims"][0].update(record=str(record)))
+    records = sample.write_records(folder)
+
+    def change(found):
+        for claim, record in zip(found["observed"]["claims"], records, strict=False):
+            claim["record"] = str(record)
+
+    sample.write(folder / "evidence", change)
     assert main(["--fragments", str(folder / "evidence"), "--output", str(folder), "--quiet", "--pdf"]) == 0
     return folder
 

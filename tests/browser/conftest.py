@@ -5,7 +5,6 @@ The page is rendered from sample evidence; set ``BAYESGRAD_PAGE`` to the path of
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -23,15 +22,15 @@ FLAGS = [
 
 
 def build(folder: Path) -> Path:
-    """The whole report from sample evidence with a sample record."""
+    """The whole report from sample evidence with sample records."""
     from report.__main__ import main
 
-    record = folder / "record.json"
-    folder.mkdir(parents=True, exist_ok=True)
-    record.write_text(json.dumps(sample.record()), encoding="utf-8")
+    record, *others = sample.write_records(folder)
 
     def change(found):
         found["observed"]["claims"][0] |= {"record": str(record), "verdict": "supported", "effect": 1.0, "unit": "bits"}
+        for claim, other in zip(found["observed"]["claims"][1:], others, strict=False):
+            claim["record"] = str(other)
         found["formal"]["results"]["attention.routing-law"] = {
             "verdict": "proved", "reason": "", "seconds": 1.0,
             "detail": {"statement": "Theorem t : forall n, n = n.", "axioms": ["classic"], "file": "t.v"},

@@ -1,0 +1,112 @@
+"""What a record has to show, piece by piece: a figure or a table with the drawing that belongs to it.
+
+    Piece((Figure(...),), {"experiment-bijection-entropy": canvas})
+
+A piece whose data a record lacks is None and is not told.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from report import document as doc
+from report.context import BadRecord
+from report.draw import Canvas
+from report.panels import Strip
+
+Record = Mapping[str, Any]
+Rows = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Blocks of the report, and the drawings that its figures name."""
+
+    blocks: tuple[doc.Block, ...]
+    drawings: Mapping[str, Canvas | Strip] = field(default_factory=dict)
+
+
+def together(pieces: Sequence[Piece | None]) -> Piece | None:
+    """Several pieces as one, None if there are none."""
+    told = [piece for piece in pieces if piece is not None]
+    if not told:
+        return None
+    drawings: dict[str, Canvas | Strip] = {}
+    for piece in told:
+        drawings |= piece.drawings
+    return Piece(tuple(block for piece in told for block in piece.blocks), drawings)
+
+
+def slot(record: Record, arm: str) -> int:
+    """The place of an arm among the arms: its colour and marker in every figure of the record."""
+    names = list(record["arms"])
+    return names.index(arm) if arm in names else len(names)
+
+
+def trained(record: Record, arm: str) -> bool:
+    """Whether an arm beat the floors that need no learning; what says nothing about that counts as trained."""
+    found = (record.get("trained") or {}).get(arm)
+    return found is None or bool(found.get("trained"))
+
+
+def named(record: Record, arm: str) -> str:
+    """An arm as figures and tables call it: what did not train says so wherever it is shown."""
+    return arm if trained(record, arm) else f"{arm} (not trained)"
+
+
+def rows_with(record: Record, key: str, needed: str) -> dict[str, Mapping[str, Any]]:
+    """The arms' entries of an optional key that have ``needed``; other forms of the key are somebody else's."""
+    found = record.get(key)
+    if not isinstance(found, Mapping):
+        return {}
+    return {arm: row for arm, row in found.items() if isinstance(row, Mapping) and row.get(needed)}
+
+
+def agree(record: Record, what: str, base: Sequence[Any], **lists: Sequence[Any]) -> None:
+    """Raise BadRecord unless each list is as long as ``base``."""
+    for name, values in lists.items():
+        if len(values) != len(base):
+            raise BadRecord(
+                f"record of {record['experiment']}: {what} has {len(values)} values of {name}, expected {len(base)}; "
+                f"run the experiment again"
+            )
+
+
+def alike(rows: Rows, near: Sequence[str], *, tolerance: float = 0.02) -> list[list[str]]:
+    """Arms in groups whose numbers under the keys ``near`` are the same but for ``tolerance`` of the largest: what a
+    common axis may show."""
+    groups: list[list[str]] = []
+    for arm, row in rows.items():
+        for group in groups:
+            if all(_near(row[key], rows[group[0]][key], tolerance) for key in near):
+                group.append(arm)
+                break
+        else:
+            groups.append([arm])
+    return groups
+
+
+def _near(left: Sequence[float], right: Sequence[float], tolerance: float) -> bool:
+    if len(left) != len(right):
+        return False
+    largest = max((abs(value) for value in (*left, *right)), default=0.0)
+    return all(abs(a - b) <= tolerance * largest for a, b in zip(left, right, strict=True))
+
+
+def rounded(value: Any, digits: int = 5) -> Any:
+    """Data for a reader to take along: ``digits`` significant digits are more than a drawing shows."""
+    if isinstance(value, Mapping):
+        return {str(key): rounded(inner, digits) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(inner, digits) for inner in value]
+    if isinstance(value, float) and math.isfinite(value):
+        return float(f"{value:.{digits}g}")
+    return value
+
+
+def numbered(base: str, count: int) -> list[str]:
+    """Names of several figures of one kind: the first has the plain name."""
+    return [base if n == 0 else f"{base}-{n + 1}" for n in range(count)]

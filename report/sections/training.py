@@ -1,0 +1,158 @@
+"""Curves along training: loss and held-out divergence, and what is told beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from report import figures
+from report.document import Figure, prose, text
+from report.figures import Curve, lines
+from report.filters import number
+from report.frames import COLOURS
+from report.sections.pieces import Piece, Record, agree, named, numbered, rounded, slot, together
+from report.sections.summary import anchor
+
+
+def _groups(arms: Sequence[str]) -> list[list[str]]:
+    """No more arms in a figure than there are colours: first by what follows the last comma, then by number."""
+    if len(arms) <= len(COLOURS):
+        return [list(arms)] if arms else []
+    kinds: dict[str, list[str]] = {}
+    for arm in arms:
+        kinds.setdefault(arm.rpartition(", ")[2] if ", " in arm else "", []).append(arm)
+    size = len(COLOURS)
+    return [members[at : at + size] for members in kinds.values() for at in range(0, len(members), size)]
+
+
+def loss(record: Record) -> Piece | None:
+    """Training loss over steps with the band of the seeds."""
+    curves = {arm: row["curve"] for arm, row in record["arms"].items() if "curve" in row}
+    groups = _groups(list(curves))
+    names = numbered(f"{anchor(record)}-loss", len(groups))
+    return together(
+        [_loss(record, name, {arm: curves[arm] for arm in group}) for name, group in zip(names, groups, strict=True)]
+    )
+
+
+def _loss(record: Record, name: str, curves: Mapping[str, Mapping[str, Any]]) -> Piece:
+    seeds = max(len(record["arms"][arm].get("seeds", [])) for arm in curves)
+    unit = next(iter(curves.values()))["unit"]
+    rate = record.get("facts", {}).get("entropy_rate_nats")
+    caption = prose(
+        "Training loss ({unit}) over steps: mean of {n} seeds, band from the lowest to the highest.",
+        unit=unit,
+        n=number(seeds),
+    )
+    if rate is not None:
+        caption += text(" ") + prose(
+            "Dotted: the entropy rate, {rate} nats; a training loss below it is memorised, not learnt.",
+            rate=number(rate, 4),
+        )
+    told = [
+        Curve(named(record, arm), c["step"], c["mean"], c["low"], c["high"], slot=slot(record, arm))
+        for arm, c in curves.items()
+    ]
+    floors = [("entropy rate", rate)] if rate is not None else []
+    drawing = lines(told, x="step", y=f"training loss ({unit})", floors=floors)
+    alternative = "Training loss over steps. " + "; ".join(
+        f"{named(record, arm)} from {number(c['mean'][0])} to {number(c['mean'][-1])} {unit}"
+        for arm, c in curves.items()
+    )
+    return Piece((Figure(name, caption, alternative, dict(curves)),), {name: drawing})
+
+
+def held_out(record: Record) -> Piece | None:
+    """Held-out KL over steps on a logarithmic axis, with the floors that lie in its range."""
+    rows = {
+        arm: row["evaluations"]
+        for arm, row in record["arms"].items()
+        if len([v for v in row.get("evaluations", {}).get("held_out_kl_bits", ()) if v]) > 2
+    }
+    groups = _groups(list(rows))
+    names = numbered(f"{anchor(record)}-held-out", len(groups))
+    return together(
+        [_held_out(record, name, {arm: rows[arm] for arm in group}) for name, group in zip(names, groups, strict=True)]
+    )
+
+
+def _held_out(record: Record, name: str, rows: Mapping[str, Mapping[str, Any]]) -> Piece:
+    key = "held_out_kl_bits"
+    for arm, row in rows.items():
+        agree(record, f"evaluations of {arm}", row["step"], held_out_kl_bits=row[key])
+    least = min(value for row in rows.values() for value in row[key] if value)
+    floors = [
+        (floor, values["kl_bits"])
+        for floor, values in (record.get("facts", {}).get("floors") or {}).items()
+        if (values.get("kl_bits") or 0.0) > least / 2
+    ]
+    told = [Curve(named(record, arm), row["step"], row[key], slot=slot(record, arm)) for arm, row in rows.items()]
+    drawing = lines(told, x="step", y="held-out KL (bits)", floors=floors, log="y")
+    caption = prose(
+        r"""Divergence from the exact predictive on held-out sequences, KL(Bayes ∥ model) in bits, over steps: mean of
+        the seeds, logarithmic."""
+    )
+    if floors:
+        caption += text(" Dotted: floors.")
+    alternative = "Held-out KL over steps. " + "; ".join(
+        f"{named(record, arm)} from {number(row[key][0])} to {number(row[key][-1])} bits" for arm, row in rows.items()
+    )
+    data = {arm: {"step": row["step"], key: row[key]} for arm, row in rows.items()}
+    return Piece((Figure(name, caption, alternative, rounded(data)),), {name: drawing})
+
+
+def advantage(record: Record) -> Piece | None:
+    """The advantage of the first positions before and after training."""
+    heat = record.get("heat_map")
+    if not heat:
+        return None
+    caption = prose(
+        r"""Advantage $N A_{ij}$ of the first positions before and after training ({unit}), arm {arm}, seed {seed}.
+        Rows are queries, columns keys; above the diagonal nothing is visible. Each panel has its own symmetric
+        scale.""",
+        unit=heat["end"]["unit"],
+        arm=heat["arm"],
+        seed=number(heat["seed"]),
+    )
+    name = f"{anchor(record)}-advantage"
+    panels = [("before training", heat["start"]["advantage"]), ("after training", heat["end"]["advantage"])]
+    drawing = figures.heat(panels, x="key $j$", y="$i$", unit="$N A_{ij}$ (nats)")
+    block = Figure(name, caption, "Two heat maps of the advantage, before and after training", heat)
+    return Piece((block,), {name: drawing})
+
+
+def residuals(record: Record) -> Piece | None:
+    """What a first-order prediction leaves, against the step size."""
+    found = record.get("residuals") or {}
+    if not found.get("t"):
+        return None
+    slopes = ", ".join(f"{name} {number(value, 4)}" for name, value in found["slope"].items())
+    caption = prose(
+        r"What remains of a measured change after the first-order prediction is subtracted, against the step size. "
+        r"A first-order law leaves a slope of 2; measured: {slopes}.",
+        slopes=slopes,
+    )
+    name = f"{anchor(record)}-residuals"
+    curves = [Curve(what, found["t"], values) for what, values in found["residual"].items()]
+    drawing = lines(curves, x="share of the step", y="largest residual", log="xy")
+    block = Figure(name, caption, "Residuals against step size, logarithmic axes", found)
+    return Piece((block,), {name: drawing})
+
+
+def mislabelled(record: Record) -> Piece | None:
+    """The known mistake: targets on their own input token against the right ones."""
+    found = record.get("mislabelled")
+    if not found:
+        return None
+    kinds = {"right": "target not among the inputs", "wrong": "target on its own input token"}
+    curves = [Curve(words, found[kind]["step"], found[kind]["loss"]) for kind, words in kinds.items() if kind in found]
+    level = found["uniform_loss_nats"]
+    name = f"{anchor(record)}-mislabelled"
+    drawing = lines(curves, x="step", y="loss (nats)", floors=[("uniform output", level)])
+    caption = prose(
+        """A known mistake, made on purpose: labels placed on their own input token teach copying. Loss (nats) over
+        steps; dotted: uniform output, {level} nats.""",
+        level=number(level),
+    )
+    ends = "; ".join(f"{curve.name} ends at {number(curve.y[-1])} nats" for curve in curves)
+    return Piece((Figure(name, caption, f"Loss over steps. {ends}", rounded(found)),), {name: drawing})

@@ -1,0 +1,229 @@
+"""Figures and tables of the wind tunnels: what they must show, where they stand, and that absent data draws nothing."""
+
+from __future__ import annotations
+
+import math
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from report.context import BadRecord
+from report.document import Figure, Note, Table, walk
+from report.sections import experiments, tables, tuning, wind_tunnels
+from tests import _report_sample as sample
+
+FIGURES = {  # optional key -> figures that are drawn from it
+    "by_position": {"entropy", "kl"}, "traces": {"sequences", "sequences-of-others"}, "calibration": {"calibration"},
+    "memory": {"memory"}, "mislabelled": {"mislabelled"},
+}  # fmt: skip
+
+
+def drawings(record):
+    base = f"experiment-{record['experiment']}-"
+    return {
+        name.removeprefix(base): drawn
+        for piece in experiments.pieces(record).values()
+        for name, drawn in piece.drawings.items()
+    }
+
+
+def words(drawn):
+    """Everything that a drawing says, a line for each label."""
+    labels = ElementTree.fromstring(drawn.svg()).iter("text")
+    return "\n".join("".join(label.itertext()).replace("\u200b", "") for label in labels)
+
+
+def blocks(record):
+    return list(walk(experiments.experiment("a record", record).blocks))
+
+
+def line(parts):
+    return "".join(getattr(part, "text", "") or line(getattr(part, "parts", ())) for part in parts)
+
+
+def table(record, name):
+    return next(block for block in blocks(record) if isinstance(block, Table) and block.name == name)
+
+
+def cells(found):
+    return [[line(cell) for cell in row] for row in found.rows]
+
+
+@pytest.fixture(params=["bijection", "hmm"])
+def record(request):
+    return sample.wind_tunnel(request.param)
+
+
+def test_every_key_has_its_figures_and_each_is_told_once(record):
+    names = set(drawings(record))
+    wanted = {figure for key, figures in FIGURES.items() if key in record for figure in figures}
+    assert wanted | {"loss", "held-out"} == names
+    told = [block.name for block in blocks(record) if isinstance(block, Figure)]
+    assert sorted(told) == sorted(f"experiment-{record['experiment']}-{name}" for name in names)
+
+
+@pytest.mark.parametrize("key", [*FIGURES, "trained", "ranges", "tuning", "seconds"])
+def test_absent_data_draws_nothing(record, key):
+    before = set(drawings(record))
+    record.pop(key, None)
+    assert set(drawings(record)) == before - FIGURES.get(key, set())
+    experiments.experiment("a record", record)
+
+
+def test_another_form_of_by_position_is_left_alone(record):
+    lists = {"exact_entropy_bits": [2.0, 1.0], "model_entropy_bits": [2.0, 1.1], "kl_bits": [0.0, 0.1]}
+    for form in (lists, None, {"an arm": lists}):
+        record["by_position"] = form
+        assert not set(drawings(record)) & {"entropy", "kl"}
+
+
+def test_axes_name_units_and_figures_name_bayes_floors_and_what_did_not_train(record):
+    drawn = drawings(record)
+    entropy, divergence = words(drawn["entropy"]), words(drawn["kl"])
+    for label in ("entropy of the prediction (bits)", "position t", "exact (Bayes)", "uniform output", "rotary"):
+        assert label in entropy.splitlines()
+    for label in ("KL(Bayes ∥ model) (bits)", "uniform", "window filter of 1", "position-wise MLP (not trained)"):
+        assert label in divergence.splitlines()
+    assert re.search("^10−\\d", divergence, re.MULTILINE), "no powers of ten on the axis"
+    assert "best constant entropy" not in divergence  # it has no KL
+    for name in ("sequences", "calibration"):
+        assert all(panel in words(drawn[name]) for panel in ("exact", "model"))
+    assert "pairs" in words(drawn["calibration"])
+
+
+def test_beyond_the_trained_range_is_marked_only_where_positions_go_there():
+    assert "beyond" in words(drawings(sample.wind_tunnel("hmm"))["kl"]).splitlines()
+    assert "beyond" not in words(drawings(sample.wind_tunnel("bijection"))["kl"]).splitlines()
+
+
+def test_the_same_record_is_the_same_drawing(record):
+    first, second = drawings(record), drawings(record)
+    assert {n: (d.svg(), d.tikz()) for n, d in first.items()} == {n: (d.svg(), d.tikz()) for n, d in second.items()}
+
+
+def test_curves_are_the_record(record):
+    canvas = drawings(record)["entropy"]
+    exact = next(iter(record["by_position"].values()))["exact_entropy_bits"]
+    positions = next(iter(record["by_position"].values()))["position"]
+    assert [[p, round(value, 5)] for p, value in zip(positions, exact, strict=True)] in canvas.data["lines"]
+    kl = record["by_position"]["rotary"]["kl_bits"]
+    logs = [[p, round(math.log10(value), 5)] for p, value in zip(positions, kl, strict=True)]
+    assert logs in drawings(record)["kl"].data["lines"]
+    counts = record["calibration"]["LSTM"]["counts"]
+    assert [counts] in [panel.data["matrices"] for panel in drawings(record)["calibration"].panels]
+
+
+def test_nothing_is_drawn_outside(record):
+    for name, drawn in drawings(record).items():
+        for canvas in getattr(drawn, "panels", (drawn,)):
+            root = ElementTree.fromstring(canvas.svg())
+            for path in root.iter("path"):
+                if "a" in path.get("d"):
+                    continue  # marks: arcs are relative
+                numbers = [float(n) for n in re.findall(r"-?\d+\.?\d*", path.get("d"))]
+                assert min(numbers) >= -1, name
+                assert max(numbers[::2]) <= canvas.width + 1, name
+                assert max(numbers[1::2]) <= canvas.height + 1, name
+            for text in root.iter("text"):
+                assert 0 <= float(text.get("x")) <= canvas.width, name
+                assert 0 <= float(text.get("y")) <= canvas.height, name
+
+
+def test_tasks_that_differ_have_figures_of_their_own(record):
+    other = record["by_position"]["LSTM"]
+    other["exact_entropy_bits"] = [value + 0.5 for value in other["exact_entropy_bits"]]
+    drawn = drawings(record)
+    assert {"entropy", "entropy-2", "kl", "kl-2"} <= set(drawn)
+    assert "LSTM" not in words(drawn["entropy"])
+    assert "LSTM" in words(drawn["entropy-2"])
+    assert len(wind_tunnels.by_position(record)) == 2
+
+
+def test_figures_stand_beside_their_claims():
+    told = blocks(sample.wind_tunnel("hmm"))
+    claims = {
+        line(block.blocks[0].line).split(":")[0].strip(): n for n, block in enumerate(told) if isinstance(block, Note)
+    }
+    places = {
+        block.name.removeprefix("experiment-hmm-"): n for n, block in enumerate(told) if isinstance(block, Figure)
+    }
+    order = ["transformer-reaches-bayes", "entropy", "kl", "calibration", "tracks-single-sequences", "sequences"]
+    order += ["hmm-transformer-filters", "memory", "length-generalisation-smooth"]
+    found = [claims.get(name, places.get(name)) for name in order]
+    assert None not in found
+    assert found == sorted(found)
+
+
+def test_ranges_are_never_pooled():
+    rows = cells(table(sample.wind_tunnel("hmm"), "ranges"))
+    assert [row[:2] for row in rows[:2]] == [
+        ["learned positions", "trained, 1–8"],
+        ["learned positions", "beyond, 9–12"],
+    ]
+    assert rows[0][2] != rows[1][2]
+
+
+def test_arms_show_parameters_time_and_whether_they_trained(record):
+    found = table(record, "models")
+    heads = [line(cell) for cell in found.header]
+    rows = cells(found)
+    assert {"parameters", "seconds a run", "beats the floors"} <= set(heads)
+    assert rows[1][heads.index("parameters")] == "453\u202f000 (+0.44\u00a0%)"
+    assert [row[-1] for row in rows] == ["yes", "yes", "yes", "no: not trained"]
+    assert rows[3][0] == "position-wise MLP (not trained)"
+    warned = [block for block in blocks(record) if isinstance(block, Note) and block.kind == "warn"]
+    assert len(warned) == 1
+
+
+def test_memory_says_at_least_where_the_windows_end():
+    rows = {row[0]: row[2] for row in cells(table(sample.wind_tunnel("hmm"), "memory"))}
+    assert rows["rotary"] == "at least 12"
+    assert rows["learned positions"] == "8.0"
+    assert wind_tunnels.equivalent({"equivalent_memory": None}) == "–"
+
+
+def test_tuning_marks_the_best_and_the_edge(record):
+    (fold,) = tuning.tuning(record).blocks
+    (found,) = fold.blocks
+    assert cells(found)[0] == ["learned positions", "rate 0.00100: 0.00605; rate 0.00300: 0.00805", "2", "yes"]
+    strong = next(part for part in found.rows[0][1] if hasattr(part, "strong"))
+    assert line(strong.parts).startswith("rate 0.00100")
+
+
+def test_the_tuning_of_the_sticky_chain_has_the_same_form():
+    update = {"kind": "sgd", "factors": {"W_V": 10.0}}
+    rows = [
+        {"arm": "a", "update": {**update, "rate": rate}, "seed": 1000, "held_out_kl_bits": kl}
+        for rate, kl in ((0.02, 0.3), (0.32, None), (0.08, 0.2))
+    ]
+    (fold,) = tuning.tuning({"experiment": "x", "size": "full", "tuning": rows}).blocks
+    assert cells(fold.blocks[0])[0] == ["a", "rate 0.0200: 0.300; rate 0.0800: 0.200; rate 0.320: –", "1", "no"]
+
+
+def test_lists_that_do_not_fit_are_refused(record):
+    record["by_position"]["LSTM"]["kl_bits"].append(1.0)
+    with pytest.raises(BadRecord, match="by_position of LSTM has"):
+        experiments.pieces(record)
+
+
+def test_seconds_of_a_run_are_not_the_seconds_in_all(record):
+    assert "in all" not in "".join(line(getattr(block, "line", ())) for block in blocks(record))
+    record["seconds"] = 12.5
+    assert "12.5 s in all" in "".join(line(getattr(block, "line", ())) for block in blocks(record))
+    assert "seconds a run" not in [line(cell) for cell in table(record, "models").header]
+
+
+def test_parts_settle_in_figure_and_table():
+    estimate = {"mean": 0.5, "interval": [0.4, 0.6], "unit": "fraction of training"}
+    row = {
+        "step": [0, 10, 20], "distance": {"attention": [0.5, 0.2, 0.0], "values": [0.9, 0.5, 0.0]},
+        "kl_bits": [1.0, 0.1, 0.01], "settled_at": {"attention": estimate, "values": estimate},
+    }  # fmt: skip
+    record = {"experiment": "frame-precision", "size": "quick", "arms": {}, "stability": {"a": row, "b": row}}
+    piece = experiments.PIECES["stability"](record)
+    strip = piece.drawings["experiment-frame-precision-stability"]
+    assert len(strip.panels) == 2
+    assert [[0.0, 1.0], [0.5, 0.4], [1.0, 0.0]] in strip.panels[0].data["lines"]
+    assert cells(piece.blocks[1])[0][1] == "0.5000 [0.400,\u00a00.600]"
+    assert tables.estimate(None) == tables.estimate({"mean": None})
