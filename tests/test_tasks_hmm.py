@@ -72,6 +72,14 @@ def test_filter_and_windows_sum_over_every_path(states, symbols, steps):
                 np.testing.assert_allclose(got[b, t], [float(x) for x in want_w], rtol=1e-13)
 
 
+@pytest.mark.parametrize("n", [2, 3, 7, 12])
+def test_a_ring_has_one_stationary_law_however_long_and_two_rings_have_none(n):
+    ring = np.roll(np.eye(n), 1, axis=-1)
+    np.testing.assert_allclose(hmm.stationary(ring[None]), np.full((1, n), 1 / n), rtol=1e-13)
+    with pytest.raises(ValueError, match=r"^T: got matrix 1 with several stationary"):
+        hmm.stationary(np.stack([np.roll(np.eye(2 * n), 1, axis=-1), np.kron(np.eye(2), ring)]))
+
+
 def test_long_memory_filter_sums_over_every_path():
     drawn = hmm.sample(np.random.default_rng(8), 3, steps=4, states=3, symbols=3, generator="long-memory", rho=0.75)
     T = 4 * drawn.T - 3 * np.eye(3)  # rho = 3/4 and hundredths: everything is a multiple of 1/400
