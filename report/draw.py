@@ -111,14 +111,21 @@ class Canvas:
 
     def area(self, points: Sequence[Point], colour: str, *, strength: float = 0.2) -> None:
         """A filled polygon."""
-        self.areas([points], colour, strength=strength)
-
-    def areas(self, polygons: Sequence[Sequence[Point]], colour: str, *, strength: float = 0.2) -> None:
-        """Filled polygons that do not overlap, as one shape."""
-        placed = [[self.at(point) for point in points] for points in polygons]
-        path = "".join("M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in places) + "Z" for places in placed)
+        places = [self.at(point) for point in points]
+        path = "M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in places) + "Z"
         self._svg.append(f'<path class="f-{colour}" d="{path}" fill-opacity="{strength}"/>')
-        corners = " ".join(f"{' -- '.join(self._down(place) for place in places)} -- cycle" for places in placed)
+        corners = " -- ".join(self._down(place) for place in places)
+        self._tikz.append(rf"\fill[{colour},fill opacity={strength}] {corners} -- cycle;")
+
+    def cells(self, boxes: Sequence[tuple[Point, Point]], colour: str, *, strength: float = 0.2) -> None:
+        """Filled upright boxes, each from its lower left to its upper right corner, as one shape."""
+        placed = [(self.at(low), self.at(high)) for low, high in boxes]
+        path = "".join(
+            f"M{_number(x0)} {_number(y0)}h{_number(x1 - x0)}v{_number(y1 - y0)}h{_number(x0 - x1)}Z"
+            for (x0, y0), (x1, y1) in placed
+        )
+        self._svg.append(f'<path class="f-{colour}" d="{path}" fill-opacity="{strength}"/>')
+        corners = " ".join(f"{self._down(low)} rectangle {self._down(high)}" for low, high in placed)
         self._tikz.append(rf"\fill[{colour},fill opacity={strength}] {corners};")
 
     def bar(self, x: float, low: float, high: float, colour: str, *, wide: float = 0.6) -> None:

@@ -115,21 +115,16 @@ def heat(panels: Sequence[tuple[str, Sequence[Sequence[float]]]], *, x: str, y: 
         limit = max((abs(value) for row in matrix for value in row), default=0.0) or 1.0
         canvas.data.setdefault("matrices", []).append([list(row) for row in matrix])
         canvas.text(left + size / 2, size, plain(title), shift=(0, 10), size=10.5)
-        cells: dict[tuple[str, float], list[list[Point]]] = {}
+        cells: dict[tuple[str, float], list[tuple[Point, Point]]] = {}
         for i, row in enumerate(matrix):
             top = size - i
             for j, value in enumerate(row[: i + 1]):
                 strength = round(abs(value) / limit, 2)
                 if strength:
-                    corners: list[Point] = [
-                        (left + j, top),
-                        (left + j + 1, top),
-                        (left + j + 1, top - 1),
-                        (left + j, top - 1),
-                    ]
-                    cells.setdefault(("c1" if value > 0 else "c2", strength), []).append(corners)
+                    box = ((left + j, top - 1), (left + j + 1, top))
+                    cells.setdefault(("c1" if value > 0 else "c2", strength), []).append(box)
         for (colour, strength), squares in cells.items():
-            canvas.areas(squares, colour, strength=strength)
+            canvas.cells(squares, colour, strength=strength)
         corner = (left, size - len(matrix))
         canvas.line([(left, size), corner, (left + len(matrix), size - len(matrix)), (left, size)], "faint", width=0.8)
         canvas.text(left + len(matrix) / 2, corner[1], x, shift=(0, -11), size=10)

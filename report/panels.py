@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from report.draw import Canvas
+from report.draw import Canvas, Point
 from report.frames import COLOURS, NARROW, SHAPES, Frame, Key, finite, plain, rows
 
 LEVELS = 8
@@ -85,15 +85,14 @@ def calibration(
     )
     canvas = frame.canvas
     canvas.data.setdefault("matrices", []).append([list(row) for row in counts])
-    cells: dict[int, list[list[tuple[float, float]]]] = {}
+    cells: dict[int, list[tuple[Point, Point]]] = {}
     for i, row in enumerate(counts):
         for j, count in enumerate(row):
             if count > 0:
-                left, right, low, high = edges[j], edges[j + 1], edges[i], edges[i + 1]
-                square = [(left, low), (right, low), (right, high), (left, high)]
-                cells.setdefault(_level(count, limit), []).append(square)
+                box = ((edges[j], edges[i]), (edges[j + 1], edges[i + 1]))
+                cells.setdefault(_level(count, limit), []).append(box)
     for level in sorted(cells):
-        canvas.areas(cells[level], "c1", strength=_strength(level))
+        canvas.cells(cells[level], "c1", strength=_strength(level))
     canvas.line([(edges[0], edges[0]), (edges[-1], edges[-1])], "ink", width=1, dash="4 3")
     _strengths(canvas, limit)
     return canvas
@@ -132,7 +131,7 @@ def _rounded(value: float) -> str:
 
 def memory(
     windows: Sequence[float],
-    window_kl: Sequence[float],
+    window_kl: Sequence[float | None],
     models: Sequence[tuple[str, int, float, float | None]],
     *,
     x: str,

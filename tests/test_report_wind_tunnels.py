@@ -114,17 +114,30 @@ def test_curves_are_the_record(record):
     assert [counts] in [panel.data["matrices"] for panel in drawings(record)["calibration"].panels]
 
 
+def stops(path):
+    """The points that a path visits."""
+    x = y = 0.0
+    for command, rest in re.findall("([MLhvaZ])([^MLhvaZ]*)", path):
+        numbers = [float(n) for n in re.findall(r"-?\d+\.?\d*", rest)]
+        if command in "ML":
+            x, y = numbers
+        elif command == "h":
+            x += numbers[0]
+        elif command == "v":
+            y += numbers[0]
+        elif command == "a":
+            x, y = x + numbers[-2], y + numbers[-1]
+        yield x, y
+
+
 def test_nothing_is_drawn_outside(record):
     for name, drawn in drawings(record).items():
         for canvas in getattr(drawn, "panels", (drawn,)):
             root = ElementTree.fromstring(canvas.svg())
             for path in root.iter("path"):
-                if "a" in path.get("d"):
-                    continue  # marks: arcs are relative
-                numbers = [float(n) for n in re.findall(r"-?\d+\.?\d*", path.get("d"))]
-                assert min(numbers) >= -1, name
-                assert max(numbers[::2]) <= canvas.width + 1, name
-                assert max(numbers[1::2]) <= canvas.height + 1, name
+                for x, y in stops(path.get("d")):
+                    assert -1 <= x <= canvas.width + 1, name
+                    assert -1 <= y <= canvas.height + 1, name
             for text in root.iter("text"):
                 assert 0 <= float(text.get("x")) <= canvas.width, name
                 assert 0 <= float(text.get("y")) <= canvas.height, name
@@ -137,7 +150,21 @@ def test_tasks_that_differ_have_figures_of_their_own(record):
     assert {"entropy", "entropy-2", "kl", "kl-2"} <= set(drawn)
     assert "LSTM" not in words(drawn["entropy"])
     assert "LSTM" in words(drawn["entropy-2"])
-    assert len(wind_tunnels.by_position(record)) == 2
+    assert len(drawn["entropy-2"].panels) == 1  # alone it takes little room
+    assert len(wind_tunnels.groups(wind_tunnels.by_position(record))) == 2
+
+
+def test_floors_belong_to_the_task():
+    record = sample.wind_tunnel("bijection")
+    for n, arm in enumerate(record["arms"].values()):
+        arm["config"] = {"task": {"kind": "bijection", "values": 20 if n == 3 else 8, "batch": n}}
+    told = [block for block in blocks(record) if isinstance(block, Table) and block.name == "floors"]
+    assert [line(block.caption).split("Task of: ")[1] for block in told] == ["learned positions, rotary, LSTM."]
+    record["floors"] = {"position-wise MLP": {"uniform": {"kl_bits": 1.1}}}
+    told = [block for block in blocks(record) if isinstance(block, Table) and block.name == "floors"]
+    assert len(told) == 2
+    assert cells(told[1]) == [["uniform", "1.10"]]
+    assert set(drawings(record)) >= {"held-out", "held-out-2"}
 
 
 def test_figures_stand_beside_their_claims():
@@ -183,6 +210,43 @@ def test_memory_says_at_least_where_the_windows_end():
     assert wind_tunnels.equivalent({"equivalent_memory": None}) == "–"
 
 
+def test_memory_of_the_stationary_filter_and_bounds():
+    record = sample.wind_tunnel("hmm")
+    for row in record["memory"].values():
+        row |= {"stationary_kl_bits": 0.08, "interval": [2.0, 3.0]}
+    record["memory"]["position-wise MLP"] |= {"relation": "<=", "equivalent_memory": 0.0, "interval": [0.0, 0.0]}
+    assert [0.0, round(math.log10(0.08), 5)] in drawings(record)["memory"].data["dots"]
+    rows = {row[0]: row[2] for row in cells(table(record, "memory"))}
+    assert rows["position-wise MLP (not trained)"] == "at most 0"
+    assert rows["learned positions"] == "8.0 [2.00,\u00a03.00]"
+
+
+def test_single_sequences_are_those_of_an_arm_whose_sequences_differ(record):
+    same = record["traces"]["rotary"][0]
+    record["traces"]["rotary"] = [same] * 4
+    told = next(block for block in blocks(record) if isinstance(block, Figure) and block.name.endswith("-sequences"))
+    assert "learned positions" in line(told.caption)
+
+
+def test_quantiles_over_sequences(record):
+    quantiles = {"level": [0.5, 0.95, 1.0], "entropy_mae_bits": [0.01, 0.02, 0.5], "kl_bits": [0.0, 0.1, 0.2]}
+    share = {"mean": 0.9, "interval": [0.8, 1.0], "unit": "share of held-out sequences"}
+    record["by_sequence"] = {
+        "LSTM": {"share_followed": share, "quantiles": quantiles},
+        "rotary": {"share_followed": None, "quantiles": quantiles},
+    }
+    found = table(record, "followed")
+    assert [line(cell) for cell in found.header][2:] == ["50.0 %", "95.0 %", "worst"]
+    assert cells(found)[0] == ["LSTM", "0.9000 [0.800,\u00a01.00]", "0.0100", "0.0200", "0.500"]
+    assert cells(found)[1][1] == "–"
+
+
+def test_a_reason_for_not_testing_is_told():
+    claim = sample.wind_tunnel("hmm")["claims"][0] | {"verdict": "not tested", "detail": {"reason": "it did not train"}}
+    (said, _) = experiments.judged(claim).blocks
+    assert line(said.line).endswith("Not tested: it did not train.")
+
+
 def test_tuning_marks_the_best_and_the_edge(record):
     (fold,) = tuning.tuning(record).blocks
     (found,) = fold.blocks
@@ -198,7 +262,7 @@ def test_the_tuning_of_the_sticky_chain_has_the_same_form():
         for rate, kl in ((0.02, 0.3), (0.32, None), (0.08, 0.2))
     ]
     (fold,) = tuning.tuning({"experiment": "x", "size": "full", "tuning": rows}).blocks
-    assert cells(fold.blocks[0])[0] == ["a", "rate 0.0200: 0.300; rate 0.0800: 0.200; rate 0.320: –", "1", "no"]
+    assert cells(fold.blocks[0])[0] == ["a", "rate 0.0200: 0.300; rate 0.0800: 0.200; rate 0.320: diverged", "1", "no"]
 
 
 def test_lists_that_do_not_fit_are_refused(record):

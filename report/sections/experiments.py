@@ -22,6 +22,7 @@ PIECES: dict[str, Callable[[Record], Piece | None]] = {
     "divergence": wind_tunnels.divergence,
     "ranges": tables.ranges,
     "sequences": sequences.traces,
+    "followed": tables.followed,
     "calibration": sequences.calibration,
     "memory": wind_tunnels.memory,
     "memories": tables.memories,
@@ -39,8 +40,8 @@ PIECES: dict[str, Callable[[Record], Piece | None]] = {
 BESIDE = {  # claim -> what bears on it; each piece is told once, by the first claim that wants it
     "optimum-is-posterior-predictive": ("entropy", "divergence"),
     "transformer-reaches-bayes": ("entropy", "divergence", "calibration"),
-    "tracks-single-sequences": ("sequences",),
-    "hmm-transformer-filters": ("memory", "memories"),
+    "tracks-single-sequences": ("sequences", "followed"),
+    "hmm-transformer-filters": ("entropy", "memory", "memories"),
     "length-generalisation-smooth": ("divergence", "ranges"),
     "mlp-fails": ("arms",),
     "lstm-fails-on-hmm": ("arms",),
@@ -131,6 +132,9 @@ def judged(claim: Mapping[str, Any]) -> doc.Block:
     ]
     if claim["effect"] is not None:
         line += [Emph((Text(effect(claim)),), strong=True), Text(".")]
+    reason = (claim.get("detail") or {}).get("reason")
+    if claim["verdict"] == "not tested" and reason:
+        line.append(Text(f"Not tested: {reason}."))
     criterion = Details(
         (Msg("ui.criterion"),),
         (Para(text(claim["criterion"])), Para((Text("SHA-256 "), Code(claim["criterion_sha"])), kind="links")),

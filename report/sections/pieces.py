@@ -8,7 +8,7 @@ A piece whose data a record lacks is None and is not told.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,6 +94,62 @@ def _near(left: Sequence[float], right: Sequence[float], tolerance: float) -> bo
         return False
     largest = max((abs(value) for value in (*left, *right)), default=0.0)
     return all(abs(a - b) <= tolerance * largest for a, b in zip(left, right, strict=True))
+
+
+def task_of(record: Record, arm: str) -> str:
+    """The task of an arm without the sizes of its samples: arms of one task may share floors and axes."""
+    task = (record["arms"].get(arm, {}).get("config") or {}).get("task") or {}
+    return repr(sorted((key, value) for key, value in task.items() if key not in ("batch", "held_out", "test_steps")))
+
+
+def by_task(record: Record, arms: Sequence[str]) -> list[list[str]]:
+    """Arms in groups of one task."""
+    found: dict[str, list[str]] = {}
+    for arm in arms:
+        found.setdefault(task_of(record, arm), []).append(arm)
+    return list(found.values())
+
+
+def floors_of(record: Record, arm: str) -> Rows:
+    """The floors of an arm's task: its own, those of its task, or the record's where it has the task of the first."""
+    facts, own = record.get("facts") or {}, record.get("floors") or {}
+    if own.get(arm):
+        return dict(own[arm])
+    inner = facts.get(arm)
+    if isinstance(inner, Mapping) and inner.get("floors"):
+        return dict(inner["floors"])
+    first = next(iter(record["arms"]), arm)
+    return dict(facts.get("floors") or {}) if task_of(record, arm) == task_of(record, first) else {}
+
+
+Draw = Callable[[Sequence[str], bool], Canvas]
+
+
+def plates(
+    name: str,
+    groups: Sequence[Sequence[str]],
+    draw: Draw,
+    *,
+    caption: doc.Line,
+    alternative: Callable[[Sequence[str]], str],
+    data: Callable[[Sequence[str]], Mapping[str, Any]],
+) -> Piece | None:
+    """A figure for each group of arms that share axes; arms that stand alone share a figure of small panels.
+
+    ``draw(arms, narrow)`` draws one group; the caption is told in full once.
+    """
+    wide = [group for group in groups if len(group) > 1]
+    alone = [group for group in groups if len(group) == 1]
+    if not wide and len(alone) == 1:
+        wide, alone = alone, []
+    told: list[list[Sequence[str]]] = [[group] for group in wide] + ([alone] if alone else [])
+    found: list[Piece] = []
+    for n, (own, plate) in enumerate(zip(numbered(name, len(told)), told, strict=True)):
+        arms = [arm for group in plate for arm in group]
+        drawing = draw(plate[0], False) if n < len(wide) else Strip(tuple(draw(group, True) for group in plate))
+        words = caption if n == 0 else doc.prose("The same for other tasks: {arms}.", arms=", ".join(arms))
+        found.append(Piece((doc.Figure(own, words, alternative(arms), rounded(data(arms))),), {own: drawing}))
+    return together(found)
 
 
 def rounded(value: Any, digits: int = 5) -> Any:

@@ -19,7 +19,8 @@ SEQUENCES = 4
 
 
 def traces(record: Record) -> Piece | None:
-    """Single sequences: several of the arm that lies closest to Bayes, the first one of every other arm."""
+    """Single sequences: several of the arm that lies closest to Bayes where sequences differ, the first one of every
+    other arm."""
     found = record.get("traces")
     rows = {arm: list(row)[:SEQUENCES] for arm, row in found.items() if row} if isinstance(found, Mapping) else {}
     if not rows:
@@ -28,7 +29,7 @@ def traces(record: Record) -> Piece | None:
         for row in sequences:
             lists = {name: row[name] for name in ("exact_entropy_bits", "model_entropy_bits")}
             agree(record, f"traces of {arm}", row["position"], **lists)
-    best = min(rows, key=lambda arm: (not trained(record, arm), _mean_kl(rows[arm])))
+    best = min(rows, key=lambda arm: (not _differ(rows[arm]), not trained(record, arm), _mean_kl(rows[arm])))
     own = [(f"sequence {n}", best, row) for n, row in enumerate(rows[best], 1)]
     others = [(named(record, arm), arm, sequences[0]) for arm, sequences in rows.items() if arm != best]
     caption = prose(
@@ -41,6 +42,12 @@ def traces(record: Record) -> Piece | None:
         caption = prose("The first of these sequences, or one like it, as every other arm sees it.")
         pieces.append(_traces(record, f"{anchor(record)}-sequences-of-others", others, caption))
     return together(pieces)
+
+
+def _differ(sequences: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the exact entropies depend on the sequence; where they do not, following them means little."""
+    first, *others = (row["exact_entropy_bits"] for row in sequences)
+    return any(abs(a - b) > 1e-6 for other in others for a, b in zip(first, other, strict=False))
 
 
 def _mean_kl(sequences: Sequence[Mapping[str, Any]]) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 from report import document as doc
 from report.document import Line, Msg, Note, Para, Table, prose, text
 from report.filters import number
-from report.sections.pieces import Piece, Record, named, rows_with, trained
+from report.sections.pieces import Piece, Record, by_task, floors_of, named, rows_with, trained
 from report.sections.summary import interval
 from report.sections.wind_tunnels import equivalent
 
@@ -82,8 +82,8 @@ def _models(record: Record) -> Table:
     rows = record["arms"]
     columns: list[tuple[Line, list[Line]]] = []
     sizes = [row.get("parameters") for row in rows.values()]
+    base, of_its_size = _base([size for size in sizes if size])
     if any(sizes):
-        base = next(size for size in sizes if size)
         columns.append((text("parameters"), [_size(size, base) for size in sizes]))
     columns.append((text("seeds"), [text(number(len(row.get("seeds", [])))) for row in rows.values()]))
     columns.append((text("steps"), [text(number(row.get("steps"))) for row in rows.values()]))
@@ -101,11 +101,21 @@ def _models(record: Record) -> Table:
         columns.append((text("beats the floors"), [_beats(told.get(arm)) for arm in rows]))
     header = ((Msg("column.arm"),), *(head for head, _ in columns))
     body = tuple((text(named(record, arm)), *(cells[n] for _, cells in columns)) for n, arm in enumerate(rows))
-    caption = prose("The arms. Percentages: parameters against the first arm, where they are of its size.")
-    if len(set(sizes)) == 1:
-        caption = prose("The arms, all of one size.")
+    caption = prose("The arms.")
+    if of_its_size > 1 and len(set(sizes)) > 1:
+        caption += text(" ") + prose(
+            "Percentages: parameters against {arm}, where they are of its size.",
+            arm=next(arm for arm, row in rows.items() if row.get("parameters") == base),
+        )
     widths = (1.5, *(0.9 if n < len(columns) - 3 else 1.1 for n in range(len(columns))))
     return Table(header, body, "l" + "r" * len(columns), caption, name="models", widths=widths)
+
+
+def _base(sizes: Sequence[int]) -> tuple[int, int]:
+    """The size that most arms are within a tenth of, the first of equals, and how many they are."""
+    found = [(sum(abs(size / base - 1) < 0.1 for size in sizes), base) for base in sizes]
+    many, base = max(found, key=lambda pair: pair[0], default=(0, 1))
+    return base, many
 
 
 def _size(size: int | None, base: int) -> Line:
@@ -124,14 +134,12 @@ def _beats(found: Mapping[str, Any] | None) -> Line:
 
 def floors(record: Record) -> Piece | None:
     """What is reached without learning, for the whole record or for each of its tasks."""
-    facts = record.get("facts") or {}
-    found = {"": facts["floors"]} if facts.get("floors") else {
-        task: inner["floors"] for task, inner in facts.items() if isinstance(inner, Mapping) and inner.get("floors")
-    }  # fmt: skip
-    return Piece(tuple(_floors(task, values) for task, values in found.items())) if found else None
+    found = {group: floors_of(record, group[0]) for group in map(tuple, by_task(record, list(record["arms"])))}
+    told = {", ".join(group) if len(found) > 1 else "": rows for group, rows in found.items() if rows}
+    return Piece(tuple(_floors(arms, values) for arms, values in told.items())) if told else None
 
 
-def _floors(task: str, values: Mapping[str, Mapping[str, float]]) -> Table:
+def _floors(arms: str, values: Mapping[str, Mapping[str, float]]) -> Table:
     names = [("loss_nats", "loss (nats)"), ("kl_bits", "KL (bits)"), ("entropy_mae_bits", "entropy error (bits)")]
     names += [("total_variation", "total variation"), ("excluded", "mass on excluded outcomes")]
     columns = [(key, words) for key, words in names if any(row.get(key) is not None for row in values.values())]
@@ -141,8 +149,8 @@ def _floors(task: str, values: Mapping[str, Mapping[str, float]]) -> Table:
         """Floors: what is reached without learning anything, or with a short memory. A model that does not beat them
         is *not trained*."""
     )
-    if task:
-        caption += text(f" Task of {task}.")
+    if arms:
+        caption += text(f" Task of: {arms}.")
     widths = (1.6, *(1.1 for _ in columns))
     return Table(header, rows, "l" + "r" * len(columns), caption, name="floors", widths=widths)
 
@@ -156,8 +164,8 @@ def ranges(record: Record) -> Piece | None:
         for kind in ("in_range", "beyond")
         if row.get(kind)
     ]
-    if not entries:
-        return None
+    if not any(row.get("beyond") for row in rows.values()):
+        return None  # nothing to keep apart
     names = list(dict.fromkeys(name for _, _, row in entries for name in row if isinstance(row[name], Mapping)))
     columns = _columns([row for _, _, row in entries], names)
     body = tuple(
@@ -168,6 +176,36 @@ def ranges(record: Record) -> Piece | None:
     caption = prose("Positions within the trained range and beyond it, never pooled: mean over seeds and 95% interval.")
     widths = (1.4, 1.2, *(1.1 for _ in columns))
     return Piece((Table(header, body, "ll" + "r" * len(columns), caption, name="ranges", widths=widths),))
+
+
+def _worth(row: Mapping[str, Any]) -> str:
+    bounds = row.get("interval")
+    return f"{equivalent(row)} {interval(bounds)}" if bounds and bounds[0] < bounds[1] else equivalent(row)
+
+
+def followed(record: Record) -> Piece | None:
+    """Each held-out sequence by itself: how many are followed, and how far off the typical and the worst ones are."""
+    rows = rows_with(record, "by_sequence", "quantiles")
+    if not rows:
+        return None
+    levels = next(iter(rows.values()))["quantiles"]["level"]
+    body = tuple(
+        (
+            text(named(record, arm)),
+            estimate(row.get("share_followed")),
+            *(text(number(value)) for value in row["quantiles"]["entropy_mae_bits"]),
+        )
+        for arm, row in rows.items()
+    )
+    heads = (text("worst" if level == 1 else f"{number(100 * level)} %") for level in levels)
+    header = ((Msg("column.arm"),), text("share of sequences followed"), *heads)
+    caption = prose(
+        """Sequence by sequence: share of held-out sequences followed (entropy error below a tenth of what knowing the
+        position alone leaves; a dash where position says it all), and quantiles of the entropy error (bits) over
+        sequences."""
+    )
+    kinds, widths = "l" + "r" * (len(levels) + 1), (1.5, 1.4, *(0.8 for _ in levels))
+    return Piece((Table(header, body, kinds, caption, name="followed", widths=widths),))
 
 
 def _positions(record: Record, arm: str, kind: str) -> str:
@@ -186,7 +224,7 @@ def memories(record: Record) -> Piece | None:
     if not rows:
         return None
     body = tuple(
-        (text(named(record, arm)), text(number(row.get("kl_bits"))), text(equivalent(row))) for arm, row in rows.items()
+        (text(named(record, arm)), text(number(row.get("kl_bits"))), text(_worth(row))) for arm, row in rows.items()
     )
     header = ((Msg("column.arm"),), text("KL (bits)"), text("equivalent memory (observations)"))
     caption = prose(

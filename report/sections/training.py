@@ -5,13 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from report import document as doc
 from report import figures
-from report.document import Figure, prose, text
+from report.document import Figure, Msg, prose, text
+from report.draw import Canvas
 from report.figures import Curve, lines
 from report.filters import number
-from report.frames import COLOURS
-from report.sections.pieces import Piece, Record, agree, named, numbered, rounded, slot, together
+from report.frames import COLOURS, NARROW, WIDE
+from report.sections.pieces import (
+    Piece,
+    Record,
+    agree,
+    by_task,
+    floors_of,
+    named,
+    numbered,
+    plates,
+    rounded,
+    rows_with,
+    slot,
+    together,
+)
 from report.sections.summary import anchor
+
+HELD_OUT = "held_out_kl_bits"
 
 
 def _groups(arms: Sequence[str]) -> list[list[str]]:
@@ -30,9 +47,13 @@ def loss(record: Record) -> Piece | None:
     curves = {arm: row["curve"] for arm, row in record["arms"].items() if "curve" in row}
     groups = _groups(list(curves))
     names = numbered(f"{anchor(record)}-loss", len(groups))
-    return together(
+    told = together(
         [_loss(record, name, {arm: curves[arm] for arm in group}) for name, group in zip(names, groups, strict=True)]
     )
+    if told is None or not rows_with(record, "by_position", "position"):
+        return told
+    fold = doc.Details((Msg("ui.training"),), told.blocks)  # fresh sequences at every step: held-out KL says the same
+    return Piece((fold,), told.drawings)
 
 
 def _loss(record: Record, name: str, curves: Mapping[str, Mapping[str, Any]]) -> Piece:
@@ -67,38 +88,50 @@ def held_out(record: Record) -> Piece | None:
     rows = {
         arm: row["evaluations"]
         for arm, row in record["arms"].items()
-        if len([v for v in row.get("evaluations", {}).get("held_out_kl_bits", ()) if v]) > 2
+        if len([v for v in row.get("evaluations", {}).get(HELD_OUT, ()) if v]) > 2
     }
-    groups = _groups(list(rows))
-    names = numbered(f"{anchor(record)}-held-out", len(groups))
-    return together(
-        [_held_out(record, name, {arm: rows[arm] for arm in group}) for name, group in zip(names, groups, strict=True)]
-    )
-
-
-def _held_out(record: Record, name: str, rows: Mapping[str, Mapping[str, Any]]) -> Piece:
-    key = "held_out_kl_bits"
     for arm, row in rows.items():
-        agree(record, f"evaluations of {arm}", row["step"], held_out_kl_bits=row[key])
-    least = min(value for row in rows.values() for value in row[key] if value)
-    floors = [
-        (floor, values["kl_bits"])
-        for floor, values in (record.get("facts", {}).get("floors") or {}).items()
-        if (values.get("kl_bits") or 0.0) > least / 2
-    ]
-    told = [Curve(named(record, arm), row["step"], row[key], slot=slot(record, arm)) for arm, row in rows.items()]
-    drawing = lines(told, x="step", y="held-out KL (bits)", floors=floors, log="y")
+        agree(record, f"evaluations of {arm}", row["step"], held_out_kl_bits=row[HELD_OUT])
+
+    def draw(arms: Sequence[str], narrow: bool) -> Canvas:
+        least = min(value for arm in arms for value in rows[arm][HELD_OUT] if value)
+        floors = [
+            (floor, values["kl_bits"])
+            for floor, values in floors_of(record, arms[0]).items()
+            if (values.get("kl_bits") or 0.0) > least / 2
+        ]
+        told = [
+            Curve(named(record, arm), rows[arm]["step"], rows[arm][HELD_OUT], slot=slot(record, arm)) for arm in arms
+        ]
+        return lines(
+            told,
+            x="step",
+            y="held-out KL (bits)",
+            floors=floors,
+            log="y",
+            legend=not narrow,
+            width=NARROW if narrow else WIDE,
+            title=figures.plain(named(record, arms[0]), 38) if narrow else "",
+        )
+
+    def alternative(arms: Sequence[str]) -> str:
+        ends = {arm: (rows[arm][HELD_OUT][0], rows[arm][HELD_OUT][-1]) for arm in arms}
+        told = (f"{named(record, arm)} from {number(a)} to {number(b)} bits" for arm, (a, b) in ends.items())
+        return "Held-out KL over steps. " + "; ".join(told)
+
     caption = prose(
         r"""Divergence from the exact predictive on held-out sequences, KL(Bayes ∥ model) in bits, over steps: mean of
-        the seeds, logarithmic."""
+        the seeds, logarithmic. Dotted, where they lie in the range: floors."""
     )
-    if floors:
-        caption += text(" Dotted: floors.")
-    alternative = "Held-out KL over steps. " + "; ".join(
-        f"{named(record, arm)} from {number(row[key][0])} to {number(row[key][-1])} bits" for arm, row in rows.items()
+    groups = [part for group in by_task(record, list(rows)) for part in _groups(group)]
+    return plates(
+        f"{anchor(record)}-held-out",
+        groups,
+        draw,
+        caption=caption,
+        alternative=alternative,
+        data=lambda arms: {arm: {"step": rows[arm]["step"], HELD_OUT: rows[arm][HELD_OUT]} for arm in arms},
     )
-    data = {arm: {"step": row["step"], key: row[key]} for arm, row in rows.items()}
-    return Piece((Figure(name, caption, alternative, rounded(data)),), {name: drawing})
 
 
 def advantage(record: Record) -> Piece | None:

@@ -28,9 +28,7 @@ def tuning(record: Record) -> Piece | None:
         best = min(full, key=lambda setting: means[setting] or 0.0, default=None)
         line: list[doc.Inline] = []
         for n, (setting, values) in enumerate(rows):
-            shown = Text(
-                f"{setting}: {number(means[setting])}" + (f" (n = {len(values)})" if len(values) < most else "")
-            )
+            shown = Text(f"{setting}: {_kl(means[setting])}" + (f" (n = {len(values)})" if len(values) < most else ""))
             line += [Text("; " if n else ""), Emph((shown,), strong=True) if setting == best else shown]
         edge = len(rows) > 1 and best in (rows[0][0], rows[-1][0])
         body.append((text(arm), tuple(line), text(number(most)), text("yes" if edge else "no")))
@@ -41,6 +39,10 @@ def tuning(record: Record) -> Piece | None:
     )
     table = Table(header, tuple(body), "llrr", caption, name="tuning", widths=(1.3, 4, 0.6, 0.9))
     return Piece((Details((Msg("ui.tuning"),), (table,), name=f"{anchor(record)}-tuning"),))
+
+
+def _kl(mean: float | None) -> str:
+    return "diverged" if mean is None else number(mean)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

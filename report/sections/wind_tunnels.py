@@ -11,8 +11,10 @@ from typing import Any
 
 from report import panels
 from report.document import Figure, prose, text
+from report.draw import Canvas
 from report.figures import Curve, lines
 from report.filters import number
+from report.frames import NARROW, WIDE, plain
 from report.sections.pieces import (
     Piece,
     Record,
@@ -20,6 +22,7 @@ from report.sections.pieces import (
     alike,
     named,
     numbered,
+    plates,
     rounded,
     rows_with,
     slot,
@@ -30,105 +33,131 @@ from report.sections.summary import anchor
 POSITION = "position $t$"
 ROUNDING = 1e-9  # bits; a divergence below this is rounding
 
+Row = Mapping[str, Any]
 
-def by_position(record: Record) -> list[dict[str, Mapping[str, Any]]]:
-    """Arms by position, in groups that share the exact entropies."""
+
+def by_position(record: Record) -> dict[str, Row]:
+    """The arms' curves over positions, each list as long as its positions. Raises BadRecord."""
     rows = rows_with(record, "by_position", "position")
     for arm, row in rows.items():
         lists = {name: row[name] for name in ("exact_entropy_bits", "model_entropy_bits", "kl_bits")}
         agree(record, f"by_position of {arm}", row["position"], **lists)
-    return [{arm: rows[arm] for arm in group} for group in alike(rows, ("position", "exact_entropy_bits"))]
+        for floor, values in (row.get("floors") or {}).items():
+            agree(record, f"floor {floor} of {arm}", row["position"], **{k: v for k, v in values.items() if v})
+    return rows
 
 
-def _ranges(group: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, float]]:
+def groups(rows: Mapping[str, Row]) -> list[list[str]]:
+    """Arms that share positions and exact entropies."""
+    return alike(rows, ("position", "exact_entropy_bits"))
+
+
+def ends(rows: Mapping[str, Row], arms: Sequence[str]) -> list[tuple[str, str, float]]:
     """Where the trained range ends, if positions go beyond it."""
-    ends = {row["trained_to"] for row in group.values() if row.get("trained_to")}
-    last = max(next(iter(group.values()))["position"])
-    return [("trained", "beyond", end + 0.5) for end in sorted(ends) if end < last]
+    last = max(rows[arms[0]]["position"])
+    found = sorted({rows[arm]["trained_to"] for arm in arms if rows[arm].get("trained_to")})
+    return [("trained", "beyond", end + 0.5) for end in found if end < last]
 
 
-def _beyond(group: Mapping[str, Mapping[str, Any]]) -> str:
-    return " Right of the dashed line positions lie beyond the trained range." if _ranges(group) else ""
+def _beyond(rows: Mapping[str, Row]) -> str:
+    beyond = any(ends(rows, [arm]) for arm in rows)
+    return " Right of the dashed line positions lie beyond the trained range." if beyond else ""
 
 
 def entropy(record: Record) -> Piece | None:
     """The model's entropy against the exact one, by position."""
-    groups = by_position(record)
-    return together([_entropy(record, *each) for each in zip(_names(record, "entropy", groups), groups, strict=True)])
+    rows = by_position(record)
 
+    def draw(arms: Sequence[str], narrow: bool) -> Canvas:
+        first = rows[arms[0]]
+        curves = [Curve("exact (Bayes)", first["position"], first["exact_entropy_bits"], kind="exact")]
+        curves += [
+            Curve(named(record, arm), rows[arm]["position"], rows[arm]["model_entropy_bits"], slot=slot(record, arm))
+            for arm in arms
+        ]
+        return lines(
+            curves,
+            x=POSITION,
+            y="entropy (bits)" if narrow else "entropy of the prediction (bits)",
+            floors=[("uniform output", first["uniform_bits"])] if first.get("uniform_bits") else [],
+            marks=ends(rows, arms),
+            **_size(record, arms, narrow),
+        )
 
-def _names(record: Record, kind: str, groups: Sequence[Any]) -> list[str]:
-    return numbered(f"{anchor(record)}-{kind}", len(groups))
+    def alternative(arms: Sequence[str]) -> str:
+        exact, at = rows[arms[0]]["exact_entropy_bits"], rows[arms[0]]["position"]
+        far = (
+            f"{named(record, arm)} at most {number(max(rows[arm]['entropy_mae_bits']), 2)} bits away at any position"
+            for arm in arms
+            if rows[arm].get("entropy_mae_bits")
+        )
+        ends = f"{number(exact[0])} bits at position {at[0]}, {number(exact[-1])} bits at position {at[-1]}"
+        return f"Entropy by position. Exact: {ends}. " + "; ".join(far)
 
-
-def _entropy(record: Record, name: str, group: Mapping[str, Mapping[str, Any]]) -> Piece:
-    first = next(iter(group.values()))
-    curves = [Curve("exact (Bayes)", first["position"], first["exact_entropy_bits"], kind="exact")]
-    curves += [
-        Curve(named(record, arm), row["position"], row["model_entropy_bits"], slot=slot(record, arm))
-        for arm, row in group.items()
-    ]
-    floors = [("uniform output", first["uniform_bits"])] if first.get("uniform_bits") else []
-    drawing = lines(curves, x=POSITION, y="entropy of the prediction (bits)", floors=floors, marks=_ranges(group))
     caption = prose(
         r"""Entropy of the prediction by position, mean over held-out sequences, in bits. The broad pale line is Bayes:
         a model that computes the exact predictive lies on it. Equal entropies are necessary, not sufficient; the
         divergence is what counts."""
-    ) + text(_beyond(group))
-    far = (
-        f"{named(record, arm)} at most {number(max(row['entropy_mae_bits']), 2)} bits away at any position"
-        for arm, row in group.items()
-        if row.get("entropy_mae_bits")
+    ) + text(_beyond(rows))
+    keys = ("position", "exact_entropy_bits", "model_entropy_bits")
+    return plates(
+        f"{anchor(record)}-entropy",
+        groups(rows),
+        draw,
+        caption=caption,
+        alternative=alternative,
+        data=lambda arms: {arm: {key: rows[arm][key] for key in keys} for arm in arms},
     )
-    alternative = (
-        f"Entropy by position. Exact: {number(first['exact_entropy_bits'][0])} bits at position "
-        f"{first['position'][0]}, {number(first['exact_entropy_bits'][-1])} bits at position {first['position'][-1]}. "
-        + "; ".join(far)
-    )
-    shown = {
-        arm: {key: row[key] for key in ("position", "exact_entropy_bits", "model_entropy_bits")}
-        for arm, row in group.items()
-    }
-    return Piece((Figure(name, caption, alternative, rounded(shown)),), {name: drawing})
+
+
+def _size(record: Record, arms: Sequence[str], narrow: bool) -> dict[str, Any]:
+    return {"width": NARROW if narrow else WIDE, "title": plain(named(record, arms[0]), 38) if narrow else ""}
+
+
+def _floors(rows: Mapping[str, Row], arms: Sequence[str]) -> dict[str, Sequence[float | None]]:
+    """The floors' divergences by position, of the first arm that has them."""
+    found: Mapping[str, Any] = next((rows[arm]["floors"] for arm in arms if rows[arm].get("floors")), {})
+    shown = {floor: _shown(values.get("kl_bits") or ()) for floor, values in found.items()}
+    return {floor: values for floor, values in shown.items() if any(values)}
+
+
+def _shown(values: Sequence[float | None]) -> list[float | None]:
+    return [value if value is not None and value > ROUNDING else None for value in values]
 
 
 def divergence(record: Record) -> Piece | None:
     """KL(Bayes || model) by position with the floors, on a logarithmic axis."""
-    groups = by_position(record)
-    return together([_divergence(record, *each) for each in zip(_names(record, "kl", groups), groups, strict=True)])
+    rows = {arm: row for arm, row in by_position(record).items() if any(_shown(row["kl_bits"]))}
 
+    def draw(arms: Sequence[str], narrow: bool) -> Canvas:
+        curves = [
+            Curve(named(record, arm), rows[arm]["position"], _shown(rows[arm]["kl_bits"]), slot=slot(record, arm))
+            for arm in arms
+        ]
+        at = rows[arms[0]]["position"]
+        curves += [Curve(floor, at, values, kind="floor") for floor, values in _floors(rows, arms).items()]
+        size = _size(record, arms, narrow)
+        return lines(curves, x=POSITION, y="KL(Bayes ∥ model) (bits)", marks=ends(rows, arms), log="y", **size)
 
-def _divergence(record: Record, name: str, group: Mapping[str, Mapping[str, Any]]) -> Piece | None:
-    def shown(values: Sequence[float | None]) -> list[float | None]:
-        return [value if value is not None and value > ROUNDING else None for value in values]
+    def alternative(arms: Sequence[str]) -> str:
+        told = []
+        for arm in arms:
+            values = [value for value in _shown(rows[arm]["kl_bits"]) if value]
+            told.append(f"{named(record, arm)} from {number(min(values), 2)} to {number(max(values), 2)} bits")
+        return "KL from the exact predictive by position. " + "; ".join(told)
 
-    floors: Mapping[str, Any] = next((row["floors"] for row in group.values() if row.get("floors")), {})
-    first = next(iter(group.values()))
-    curves = [
-        Curve(named(record, arm), row["position"], shown(row["kl_bits"]), slot=slot(record, arm))
-        for arm, row in group.items()
-    ]
-    for floor, values in floors.items():
-        if any(shown(values.get("kl_bits") or ())):
-            agree(record, f"floor {floor}", first["position"], kl_bits=values["kl_bits"])
-            curves.append(Curve(floor, first["position"], shown(values["kl_bits"]), kind="floor"))
-    if not any(value for curve in curves for value in curve.y):
-        return None
-    drawing = lines(curves, x=POSITION, y="KL(Bayes ∥ model) (bits)", marks=_ranges(group), log="y")
+    def data(arms: Sequence[str]) -> Mapping[str, Any]:
+        own = {arm: {"position": rows[arm]["position"], "kl_bits": rows[arm]["kl_bits"]} for arm in arms}
+        return {**own, "floors": _floors(rows, arms)}
+
     caption = prose(
         r"""Divergence of the model from the exact predictive by position, KL(Bayes ∥ model) in bits, logarithmic: what
         the model pays in cross-entropy beyond the unavoidable. Thin dotted and dashed: floors, reached without learning
         anything or with a short memory."""
-    ) + text(_beyond(group))
-    ends = (
-        f"{named(record, arm)} from {number(min(filter(None, row['kl_bits']), default=None), 2)} to "
-        f"{number(max(filter(None, row['kl_bits']), default=None), 2)} bits"
-        for arm, row in group.items()
-    )
-    data = {arm: {"position": row["position"], "kl_bits": row["kl_bits"]} for arm, row in group.items()}
-    data["floors"] = {floor: values["kl_bits"] for floor, values in floors.items() if values.get("kl_bits")}
-    alternative = "KL from the exact predictive by position. " + "; ".join(ends)
-    return Piece((Figure(name, caption, alternative, rounded(data)),), {name: drawing})
+    ) + text(_beyond(rows))
+    return plates(
+        f"{anchor(record)}-kl", groups(rows), draw, caption=caption, alternative=alternative, data=data
+    )  # fmt: skip
 
 
 def memory(record: Record) -> Piece | None:
@@ -136,25 +165,24 @@ def memory(record: Record) -> Piece | None:
     rows = rows_with(record, "memory", "windows")
     for arm, row in rows.items():
         agree(record, f"memory of {arm}", row["windows"], window_kl_bits=row["window_kl_bits"])
-    groups = [{arm: rows[arm] for arm in group} for group in alike(rows, ("windows", "window_kl_bits"), tolerance=0.1)]
-    return together([_memory(record, *each) for each in zip(_names(record, "memory", groups), groups, strict=True)])
+    found = [{arm: rows[arm] for arm in group} for group in alike(rows, ("windows", "window_kl_bits"), tolerance=0.1)]
+    names = numbered(f"{anchor(record)}-memory", len(found))
+    return together([_memory(record, name, group) for name, group in zip(names, found, strict=True)])
 
 
-def _memory(record: Record, name: str, group: Mapping[str, Mapping[str, Any]]) -> Piece:
+def _memory(record: Record, name: str, group: Mapping[str, Row]) -> Piece:
     first = next(iter(group.values()))
+    windows, levels = list(first["windows"]), list(first["window_kl_bits"])
+    if first.get("stationary_kl_bits"):
+        windows, levels = [0, *windows], [first["stationary_kl_bits"], *levels]
     models = [
-        (
-            named(record, arm),
-            slot(record, arm),
-            row["kl_bits"],
-            None if row.get("at_least") else row["equivalent_memory"],
-        )
+        (named(record, arm), slot(record, arm), row["kl_bits"], None if _unbounded(row) else row["equivalent_memory"])
         for arm, row in group.items()
         if row.get("kl_bits")
     ]
     drawing = panels.memory(
-        first["windows"],
-        first["window_kl_bits"],
+        windows,
+        levels,
         models,
         x="length of the window (observations)",
         y="KL(Bayes ∥ model) (bits)",
@@ -163,16 +191,23 @@ def _memory(record: Record, name: str, group: Mapping[str, Mapping[str, Any]]) -
     caption = prose(
         r"""Divergence from the exact predictive (bits, logarithmic) of filters that see only the last observations,
         against their number, and of the models. Where a model's line meets the filters it drops to its *equivalent
-        memory*; a line across the whole width is better than the longest of them."""
+        memory*; a line across the whole width meets none of them."""
     )
+    if first.get("stationary_kl_bits"):
+        caption += text(" At 0: the stationary distribution, which sees no observation.")
     worth = "; ".join(f"{named(record, arm)}: {equivalent(row)} observations" for arm, row in group.items())
     alternative = f"KL of window filters and of models; equivalent memory of {worth}"
     return Piece((Figure(name, caption, alternative, rounded(dict(group))),), {name: drawing})
 
 
-def equivalent(row: Mapping[str, Any]) -> str:
-    """Equivalent memory in words of a table: what the longest window does not bound is "at least"."""
+def _unbounded(row: Row) -> bool:
+    return bool(row.get("at_least")) or row.get("relation") == "<=" or row.get("equivalent_memory") is None
+
+
+def equivalent(row: Row) -> str:
+    """Equivalent memory in words of a table: what no window bounds is "at least" or "at most"."""
     if row.get("equivalent_memory") is None:
         return "–"
     shown = number(float(row["equivalent_memory"]), 2)
-    return f"at least {shown}" if row.get("at_least") else shown
+    bound = "at least " if row.get("at_least") else "at most " if row.get("relation") == "<=" else ""
+    return bound + shown
