@@ -48,7 +48,7 @@ docs: $(READY)   ## write docs/catalogue.md and the API reference
 	@$(PY) -m derivations.catalogue
 	@$(PY) -m docs.reference
 
-bench: $(READY)  ## speed, memory, import time and accuracy beside their budgets; writes docs/benchmarks.md
+bench: $(READY)  ## speed, memory, import time, sampling, training and accuracy beside their budgets; writes docs/benchmarks.md
 	@$(PY) -m benchmarks --write docs/benchmarks.md
 
 browser: $(READY) ## fetch what tests/browser/ drives a system Chromium with (playwright, axe-core; needs npm)

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from bayesgrad.tasks import bijection
+from bayesgrad.tasks import bijection, hmm_encoding
 from bayesgrad.training import files, transformer, tunnels, wind_tunnel
 from bayesgrad.training.config import LSTM, MLP, AdamW, Bijection, Config, Hmm, Muon, Transformer, from_json
 from bayesgrad.training.experiments import bijection as x4
@@ -222,6 +222,14 @@ def test_the_pipeline_refuses_a_label_on_its_own_input(monkeypatch):
     monkeypatch.setattr(bijection, "sample", wrong)
     with pytest.raises(AssertionError, match="its own target as its input"):
         SequenceModel(config("bijection", "transformer"), 0).batch(0)
+
+
+@pytest.mark.parametrize("task", ["rows", "published"])
+def test_the_pipeline_refuses_an_observation_that_is_its_own_target(monkeypatch, task):
+    right = hmm_encoding.encode
+    monkeypatch.setattr(hmm_encoding, "encode", lambda T, E, shown, header: right(T, E, np.roll(shown, -1, 1), header))
+    with pytest.raises(AssertionError, match="its own target as its input"):
+        SequenceModel(config(task, "transformer"), 0).batch(0)
 
 
 @pytest.mark.parametrize("shape", [(3, 6, 6), (2, 5, 9), (2, 9, 5)])

@@ -93,9 +93,11 @@ class HmmTunnel:
             rho=t.rho,
         )
         encoded = hmm_encoding.encode(drawn.T, drawn.E, drawn.shown, t.header)  # type: ignore[arg-type]
-        # the last target stands nowhere in the input, every other one to the right of the position that predicts it
-        ends = int(encoded.supervised[-1]) == encoded.tokens.shape[1] - 1
-        _not_shown(ends and drawn.targets.shape == (count, steps) and len(encoded.supervised) == steps)
+        # the supervised token shows o_t, its target is o_{t+1}: to the right of it, or nowhere in the input
+        at = encoded.tokens[:, t.supervised]
+        at = at[..., -t.symbols :].argmax(-1) if t.header == "rows" else at - hmm_encoding.FIRST_SYMBOL
+        _not_shown(np.array_equal(at, drawn.observations[:, :-1]))
+        _not_shown(np.array_equal(drawn.targets, drawn.observations[:, 1:]))
         return drawn, encoded.tokens
 
     def _tensor(self, tokens: np.ndarray, dtype: torch.dtype) -> Tensor:
