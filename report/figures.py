@@ -81,7 +81,7 @@ def lines(
         width=width,
         high=174 if width > 300 else 150,
         title=title,
-        head=0.08 if any(before or after for before, after, _ in marks) else 0.0,
+        head=0.08 if marks or any(value is max(ys) for _, value in floors) else 0.0,
     )
     canvas = frame.canvas
     for curve, style in zip(curves, styles, strict=True):

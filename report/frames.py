@@ -58,10 +58,17 @@ def decades(low: float, high: float, most: int = 7) -> list[float]:
 
 
 def _between(low: float, high: float) -> list[float]:
-    """1, 2 and 5 times the powers of ten: for a range that holds fewer than two of these."""
+    """1, 2 and 5 times the powers of ten, a few more, or any round numbers: for a range that holds few of these."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    rows = [factor * 10.0**n for n in range(first, last + 1) for factor in (1, 2, 5)]
-    return [value for value in rows if low * (1 - 1e-9) <= value <= high * (1 + 1e-9)]
+
+    def multiples(*factors: int) -> list[float]:
+        found = [factor * 10.0**n for n in range(first, last + 1) for factor in factors]
+        return [value for value in found if low * (1 - 1e-9) <= value <= high * (1 + 1e-9)]
+
+    for found in (multiples(1, 2, 5), multiples(1, 2, 3, 5, 7)):
+        if len(found) > 2:
+            return found
+    return ticks(low, high)
 
 
 def _shown(value: float, step: float) -> str:
@@ -71,8 +78,10 @@ def _shown(value: float, step: float) -> str:
 
 def _power(value: float) -> str:
     exponent = math.floor(math.log10(value) + 1e-9)
-    factor = round(value / 10.0**exponent)
-    return f"$10^{{{exponent}}}$" if factor == 1 else rf"${factor}\cdot 10^{{{exponent}}}$"
+    factor = value / 10.0**exponent
+    if abs(factor - 1) < 1e-6:
+        return f"$10^{{{exponent}}}$"
+    return f"{value:.3g}" if -4 < exponent < 4 else rf"${factor:.3g}\cdot10^{{{exponent}}}$"
 
 
 def finite(values: Sequence[float | None], positive: bool = False) -> list[float]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from report.draw import Canvas, Point
-from report.frames import COLOURS, NARROW, SHAPES, Frame, Key, finite, plain, rows
+from report.frames import COLOURS, NARROW, SHAPES, Frame, Key, decades, finite, plain, rows
 
 LEVELS = 8
 
@@ -115,7 +115,8 @@ def _strengths(canvas: Canvas, limit: float) -> None:
     for level in range(1, LEVELS + 1):
         low, top = (canvas.y[0] + high * (0.05 + 0.8 * n / LEVELS) for n in (level - 1, level))
         canvas.area([(left, low), (right, low), (right, top), (left, top)], "c1", strength=_strength(level))
-    for share, value in ((0.05, 1.0), (0.45, math.sqrt(limit)), (0.85, limit)):
+    for value in decades(1.0, limit, 3):
+        share = 0.05 + 0.8 * (math.log(value) / math.log(limit) if limit > 1 else 0.0)
         canvas.text(right, canvas.y[0] + share * high, _rounded(value), anchor="start", shift=(3, 0), size=10)
     canvas.text(left, canvas.y[0] + 0.93 * high, "pairs", anchor="start", size=10)
 
@@ -125,8 +126,8 @@ def _rounded(value: float) -> str:
         return f"{value:.0f}"
     exponent = math.floor(math.log10(value))
     if exponent < 6:
-        return f"{value / 1000:.0f}k" if value >= 9500 else f"{value / 1000:.1f}k"
-    return f"{value / 1e6:.1f}M"
+        return f"{value / 1000:.0f}k"
+    return f"{value / 1e6:.0f}M"
 
 
 def memory(

@@ -49,7 +49,7 @@ def table(context: Context) -> str:
 
 def claim_rows(context: Context) -> list[tuple[str, ...]]:
     """What each claim that has been tested came to, with its effect and interval."""
-    out = []
+    out: list[tuple[str, ...]] = []
     for claim in context.evidence["claims"]:
         if claim["verdict"] == "not tested":
             continue

@@ -119,6 +119,22 @@ def test_logarithmic_axes_leave_out_what_they_cannot_show():
 
 
 @pytest.mark.parametrize(
+    ("values", "wanted"),
+    [
+        ([1e-4, 1.0], ["10−3", "10−1"]),
+        ([0.3, 0.9], ["0.5", "0.7"]),
+        ([0.02, 0.15], ["0.05"]),
+        ([0.334, 0.353], ["0.335", "0.345"]),
+        ([2e-7, 9e-7], ["5\u22c510−7"]),
+    ],
+)
+def test_a_logarithmic_axis_always_has_ticks(values, wanted):
+    canvas = figures.lines([figures.Curve("r", [1, 2], values)], x="t", y="KL (bits)", log="y")
+    labels = {"".join(label.itertext()).strip("\u200b") for label in ElementTree.fromstring(canvas.svg()).iter("text")}
+    assert set(wanted) <= labels
+
+
+@pytest.mark.parametrize(
     ("low", "high", "wanted"),
     [(0, 1, [0, 0.2, 0.4, 0.6, 0.8, 1.0]), (1.29, 2.1, [1.4, 1.6, 1.8, 2.0]), (-3, 3, [-2, 0, 2]), (5, 5, [5])],
 )

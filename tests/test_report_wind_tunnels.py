@@ -14,7 +14,8 @@ from report.sections import experiments, tables, tuning, wind_tunnels
 from tests import _report_sample as sample
 
 FIGURES = {  # optional key -> figures that are drawn from it
-    "by_position": {"entropy", "kl"}, "traces": {"sequences", "sequences-of-others"}, "calibration": {"calibration"},
+    "by_position": {"entropy", "kl"}, "traces": {"sequences", "sequences-of-others"},
+    "calibration": {"calibration", "calibration-of-others"},
     "memory": {"memory"}, "mislabelled": {"mislabelled"},
 }  # fmt: skip
 
@@ -67,7 +68,8 @@ def test_every_key_has_its_figures_and_each_is_told_once(record):
 def test_absent_data_draws_nothing(record, key):
     before = set(drawings(record))
     record.pop(key, None)
-    assert set(drawings(record)) == before - FIGURES.get(key, set())
+    gone = {**FIGURES, "trained": {"calibration-of-others"}}.get(key, set())  # then none stands apart
+    assert set(drawings(record)) == before - gone
     experiments.experiment("a record", record)
 
 
@@ -95,6 +97,16 @@ def test_axes_name_units_and_figures_name_bayes_floors_and_what_did_not_train(re
 def test_beyond_the_trained_range_is_marked_only_where_positions_go_there():
     assert "beyond" in words(drawings(sample.wind_tunnel("hmm"))["kl"]).splitlines()
     assert "beyond" not in words(drawings(sample.wind_tunnel("bijection"))["kl"]).splitlines()
+
+
+def test_a_quick_record_is_brief_beside_the_full_one():
+    quick, full = sample.wind_tunnel("hmm"), sample.wind_tunnel("hmm") | {"size": "full"}
+    told = list(walk(experiments.experiment("quick", quick, full).blocks))
+    names = {block.name.removeprefix("experiment-hmm-") for block in told if isinstance(block, Figure)}
+    assert names == {"entropy", "kl", "held-out"}
+    assert sum(isinstance(block, Note) for block in told) == len(quick["claims"]) + 1
+    (said,) = [block for block in told if "In brief" in line(getattr(block, "line", ()))]
+    assert "#experiment-hmm-full" in [getattr(part, "url", "") for part in said.line]
 
 
 def test_the_same_record_is_the_same_drawing(record):

@@ -7,7 +7,7 @@ from typing import Any
 
 from report import document as doc
 from report.context import Context, verdict_id
-from report.document import Badge, Code, Details, Emph, Line, Msg, Note, Para, Section, Text, prose, text
+from report.document import Badge, Code, Details, Emph, Line, Link, Msg, Note, Para, Section, Text, prose, text
 from report.draw import Canvas
 from report.filters import number
 from report.lettering import rich
@@ -51,10 +51,20 @@ BESIDE = {  # claim -> what bears on it; each piece is told once, by the first c
 }
 
 
-def pieces(record: Record) -> dict[str, Piece]:
+BRIEF = ("entropy", "divergence", "memories", "held-out", "arms", "floors")
+"""What a quick record shows where the full record of its experiment is told as well."""
+
+
+def pieces(record: Record, *, brief: bool = False) -> dict[str, Piece]:
     """All that a record has to show, in the order of telling."""
-    found = {name: make(record) for name, make in PIECES.items()}
+    found = {name: make(record) for name, make in PIECES.items() if not brief or name in BRIEF}
     return {name: piece for name, piece in found.items() if piece is not None}
+
+
+def _full(context: Context, record: Record) -> Record | None:
+    """The full record of the same experiment, if ``record`` is not that."""
+    others = (other for other in context.records.values() if other["experiment"] == record["experiment"])
+    return None if record["size"] == "full" else next((other for other in others if other["size"] == "full"), None)
 
 
 def build(context: Context) -> Section:
@@ -62,7 +72,7 @@ def build(context: Context) -> Section:
     if not context.records:
         blocks.append(Note("info", (Para((Msg("ui.no_records"),)),)))
     for name, record in context.records.items():
-        blocks.append(experiment(name, record))
+        blocks.append(experiment(name, record, _full(context, record)))
     return Section("experiments", (Msg("heading.experiments"),), tuple(blocks))
 
 
@@ -70,14 +80,20 @@ def drawings(context: Context) -> dict[str, dict[str, bytes]]:
     """Every figure of the experiments, by name."""
     found: dict[str, Canvas | Strip] = {}
     for record in context.records.values() if not context.only else ():
-        for piece in pieces(record).values():
+        for piece in pieces(record, brief=_full(context, record) is not None).values():
             found |= piece.drawings
     return {name: {"svg": drawn.svg().encode(), "tikz": drawn.tikz().encode()} for name, drawn in found.items()}
 
 
-def experiment(name: str, record: Mapping[str, Any]) -> Section:
+def experiment(name: str, record: Mapping[str, Any], full: Record | None = None) -> Section:
+    """The section of a record; a small one refers to the ``full`` record for what it leaves out."""
     told: list[doc.Block] = _about(name, record)
-    left = pieces(record)
+    left = pieces(record, brief=full is not None)
+    if full is not None:
+        whole = prose(
+            "In brief; all figures and tables are those of {full}.", full=Link(f"#{anchor(full)}", "full size")
+        )
+        told.append(Para(whole, kind="links"))
     for claim in record["claims"]:
         told.append(judged(claim))
         for wanted in BESIDE.get(claim["id"], ()):

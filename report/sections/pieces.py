@@ -15,6 +15,7 @@ from typing import Any
 from report import document as doc
 from report.context import BadRecord
 from report.draw import Canvas
+from report.frames import NARROW, WIDE, plain
 from report.panels import Strip
 
 Record = Mapping[str, Any]
@@ -122,6 +123,11 @@ def floors_of(record: Record, arm: str) -> Rows:
     return dict(facts.get("floors") or {}) if task_of(record, arm) == task_of(record, first) else {}
 
 
+def panel(record: Record, arms: Sequence[str], narrow: bool) -> dict[str, Any]:
+    """Options of :func:`report.figures.lines` for a wide figure, or for a small one whose title is its arm."""
+    return {"width": NARROW, "title": plain(named(record, arms[0]), 38)} if narrow else {"width": WIDE}
+
+
 Draw = Callable[[Sequence[str], bool], Canvas]
 
 
@@ -147,7 +153,7 @@ def plates(
     for n, (own, plate) in enumerate(zip(numbered(name, len(told)), told, strict=True)):
         arms = [arm for group in plate for arm in group]
         drawing = draw(plate[0], False) if n < len(wide) else Strip(tuple(draw(group, True) for group in plate))
-        words = caption if n == 0 else doc.prose("The same for other tasks: {arms}.", arms=", ".join(arms))
+        words = caption if n == 0 else doc.prose("The same for {arms}.", arms="; ".join(arms))
         found.append(Piece((doc.Figure(own, words, alternative(arms), rounded(data(arms))),), {own: drawing}))
     return together(found)
 

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from report import panels
-from report.document import Figure, prose
+from report.document import Details, Figure, Line, Msg, prose
 from report.filters import number
 from report.panels import Strip
 from report.sections.pieces import Piece, Record, agree, named, rounded, rows_with, slot, together, trained
 from report.sections.summary import anchor
 
 SEQUENCES = 4
+PANELS = 4
 
 
 def traces(record: Record) -> Piece | None:
@@ -40,7 +41,8 @@ def traces(record: Record) -> Piece | None:
     pieces = [_traces(record, f"{anchor(record)}-sequences", own, caption)]
     if others:
         caption = prose("The first of these sequences, or one like it, as every other arm sees it.")
-        pieces.append(_traces(record, f"{anchor(record)}-sequences-of-others", others, caption))
+        told = _traces(record, f"{anchor(record)}-sequences-of-others", others, caption)
+        pieces.append(Piece((Details((Msg("ui.others"),), told.blocks),), told.drawings))
     return together(pieces)
 
 
@@ -108,6 +110,23 @@ def calibration(record: Record) -> Piece | None:
         for line in row["counts"]:
             agree(record, f"calibration of {arm}", bins, counts=line)
     limit = max(panels.counts_limit(row["counts"]) for row in rows.values())
+    first = [arm for arm in rows if trained(record, arm)][:PANELS] or list(rows)[:PANELS]
+    caption = prose(
+        r"""Probability that the model gives an outcome against its exact probability, over all held-out positions and
+        outcomes. Strength is the number of pairs on a logarithmic scale; on the dashed diagonal the two agree."""
+    )
+    name = f"{anchor(record)}-calibration"
+    told = _calibration(record, name, {arm: rows[arm] for arm in first}, limit, caption)
+    others = {arm: row for arm, row in rows.items() if arm not in first}
+    if not others:
+        return told
+    more = _calibration(record, f"{name}-of-others", others, limit, prose("Calibration of the other arms."))
+    return together([told, Piece((Details((Msg("ui.others"),), more.blocks),), more.drawings)])
+
+
+def _calibration(
+    record: Record, name: str, rows: Mapping[str, Mapping[str, Any]], limit: float, caption: Line
+) -> Piece:
     x, y = "exact probability", "probability of the model"
     strip = Strip(
         tuple(
@@ -115,19 +134,12 @@ def calibration(record: Record) -> Piece | None:
             for arm, row in rows.items()
         )
     )
-    name = f"{anchor(record)}-calibration"
-    caption = prose(
-        r"""Probability that the model gives an outcome against its exact probability, over all held-out positions and
-        outcomes. Strength is the number of pairs on a logarithmic scale; on the dashed diagonal the two agree."""
-    )
     near = (
         f"{named(record, arm)}: {number(100 * _on_diagonal(row['counts']), 3)} % of the pairs"
         for arm, row in rows.items()
     )
-    alternative = "Histograms of model against exact probability. In the bins of the diagonal lie, for " + "; ".join(
-        near
-    )
-    return Piece((Figure(name, caption, alternative, dict(rows)),), {name: strip})
+    lies = "Histograms of model against exact probability. In the bins of the diagonal lie, for "
+    return Piece((Figure(name, caption, lies + "; ".join(near), dict(rows)),), {name: strip})
 
 
 def _on_diagonal(counts: Sequence[Sequence[float]]) -> float:

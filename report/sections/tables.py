@@ -28,7 +28,8 @@ def estimate(value: Mapping[str, Any] | None, digits: int = 4) -> Line:
     """Mean and interval; the interval may stand on a line of its own."""
     if not value or value.get("mean") is None:
         return text("–")
-    return text(f"{number(value['mean'], digits)} {interval(value.get('interval'))}".strip())
+    alone = len(value.get("per_seed") or (0, 0)) < 2  # one seed has no interval
+    return text(f"{number(value['mean'], digits)} {'' if alone else interval(value.get('interval'))}".strip())
 
 
 def _measure(name: str, unit: str) -> Line:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from report import document as doc
 from report import figures
@@ -11,7 +10,7 @@ from report.document import Figure, Msg, prose, text
 from report.draw import Canvas
 from report.figures import Curve, lines
 from report.filters import number
-from report.frames import COLOURS, NARROW, WIDE
+from report.frames import COLOURS
 from report.sections.pieces import (
     Piece,
     Record,
@@ -19,19 +18,19 @@ from report.sections.pieces import (
     by_task,
     floors_of,
     named,
-    numbered,
+    panel,
     plates,
     rounded,
     rows_with,
     slot,
-    together,
+    task_of,
 )
 from report.sections.summary import anchor
 
 HELD_OUT = "held_out_kl_bits"
 
 
-def _groups(arms: Sequence[str]) -> list[list[str]]:
+def _split(arms: Sequence[str]) -> list[list[str]]:
     """No more arms in a figure than there are colours: first by what follows the last comma, then by number."""
     if len(arms) <= len(COLOURS):
         return [list(arms)] if arms else []
@@ -42,45 +41,67 @@ def _groups(arms: Sequence[str]) -> list[list[str]]:
     return [members[at : at + size] for members in kinds.values() for at in range(0, len(members), size)]
 
 
+def _groups(record: Record, arms: Sequence[str]) -> list[list[str]]:
+    """Arms that share axes: those of one task, no more than there are colours."""
+    return [part for group in by_task(record, arms) for part in _split(group)]
+
+
+def _rate(record: Record, arms: Sequence[str]) -> float | None:
+    """The entropy rate of the arms' task in nats, where the record has it."""
+    first = next(iter(record["arms"]))
+    if task_of(record, arms[0]) == task_of(record, first):
+        return (record.get("facts") or {}).get("entropy_rate_nats")
+    stated = all(arm.endswith(", stated row") for arm in arms)
+    return (record.get("stated_row") or {}).get("entropy_rate_nats") if stated else None
+
+
 def loss(record: Record) -> Piece | None:
     """Training loss over steps with the band of the seeds."""
     curves = {arm: row["curve"] for arm, row in record["arms"].items() if "curve" in row}
-    groups = _groups(list(curves))
-    names = numbered(f"{anchor(record)}-loss", len(groups))
-    told = together(
-        [_loss(record, name, {arm: curves[arm] for arm in group}) for name, group in zip(names, groups, strict=True)]
-    )
-    if told is None or not rows_with(record, "by_position", "position"):
-        return told
-    fold = doc.Details((Msg("ui.training"),), told.blocks)  # fresh sequences at every step: held-out KL says the same
-    return Piece((fold,), told.drawings)
-
-
-def _loss(record: Record, name: str, curves: Mapping[str, Mapping[str, Any]]) -> Piece:
-    seeds = max(len(record["arms"][arm].get("seeds", [])) for arm in curves)
+    if not curves:
+        return None
     unit = next(iter(curves.values()))["unit"]
-    rate = record.get("facts", {}).get("entropy_rate_nats")
+    groups = _groups(record, list(curves))
+
+    def draw(arms: Sequence[str], narrow: bool) -> Canvas:
+        told = [
+            Curve(named(record, arm), c["step"], c["mean"], c["low"], c["high"], slot=slot(record, arm))
+            for arm, c in curves.items()
+            if arm in arms
+        ]
+        rate = _rate(record, arms)
+        floors = [("entropy rate", rate)] if rate is not None else []
+        y = f"training loss ({unit})"
+        return lines(told, x="step", y=y, floors=floors, legend=not narrow, **panel(record, arms, narrow))
+
+    def alternative(arms: Sequence[str]) -> str:
+        ends = {arm: (curves[arm]["mean"][0], curves[arm]["mean"][-1]) for arm in arms}
+        told = (f"{named(record, arm)} from {number(a)} to {number(b)} {unit}" for arm, (a, b) in ends.items())
+        return "Training loss over steps. " + "; ".join(told)
+
+    seeds = max(len(row.get("seeds", [])) for row in record["arms"].values())
     caption = prose(
         "Training loss ({unit}) over steps: mean of {n} seeds, band from the lowest to the highest.",
         unit=unit,
         n=number(seeds),
     )
-    if rate is not None:
+    if rates := [rate for group in groups if (rate := _rate(record, group)) is not None]:
         caption += text(" ") + prose(
             "Dotted: the entropy rate, {rate} nats; a training loss below it is memorised, not learnt.",
-            rate=number(rate, 4),
+            rate=" or ".join(dict.fromkeys(number(rate, 4) for rate in rates)),
         )
-    told = [
-        Curve(named(record, arm), c["step"], c["mean"], c["low"], c["high"], slot=slot(record, arm))
-        for arm, c in curves.items()
-    ]
-    floors = [("entropy rate", rate)] if rate is not None else []
-    drawing = lines(told, x="step", y=f"training loss ({unit})", floors=floors)
-    alternative = "Training loss over steps. " + "; ".join(
-        f"{named(record, arm)} from {number(c['mean'][0])} to {number(c['mean'][-1])} {unit}"
-        for arm, c in curves.items()
+    told = plates(
+        f"{anchor(record)}-loss",
+        groups,
+        draw,
+        caption=caption,
+        alternative=alternative,
+        data=lambda arms: {arm: curves[arm] for arm in arms},
     )
-    return Piece((Figure(name, caption, alternative, dict(curves)),), {name: drawing})
+    if told is None or not rows_with(record, "by_position", "position"):
+        return told
+    fold = doc.Details((Msg("ui.training"),), told.blocks)  # fresh sequences at every step: held-out KL says the same
+    return Piece((fold,), told.drawings)
 
 
 def held_out(record: Record) -> Piece | None:
@@ -110,8 +131,7 @@ def held_out(record: Record) -> Piece | None:
             floors=floors,
             log="y",
             legend=not narrow,
-            width=NARROW if narrow else WIDE,
-            title=figures.plain(named(record, arms[0]), 38) if narrow else "",
+            **panel(record, arms, narrow),
         )
 
     def alternative(arms: Sequence[str]) -> str:
@@ -123,10 +143,9 @@ def held_out(record: Record) -> Piece | None:
         r"""Divergence from the exact predictive on held-out sequences, KL(Bayes ∥ model) in bits, over steps: mean of
         the seeds, logarithmic. Dotted, where they lie in the range: floors."""
     )
-    groups = [part for group in by_task(record, list(rows)) for part in _groups(group)]
     return plates(
         f"{anchor(record)}-held-out",
-        groups,
+        _groups(record, list(rows)),
         draw,
         caption=caption,
         alternative=alternative,

@@ -14,7 +14,6 @@ from report.document import Figure, prose, text
 from report.draw import Canvas
 from report.figures import Curve, lines
 from report.filters import number
-from report.frames import NARROW, WIDE, plain
 from report.sections.pieces import (
     Piece,
     Record,
@@ -22,6 +21,7 @@ from report.sections.pieces import (
     alike,
     named,
     numbered,
+    panel,
     plates,
     rounded,
     rows_with,
@@ -81,7 +81,7 @@ def entropy(record: Record) -> Piece | None:
             y="entropy (bits)" if narrow else "entropy of the prediction (bits)",
             floors=[("uniform output", first["uniform_bits"])] if first.get("uniform_bits") else [],
             marks=ends(rows, arms),
-            **_size(record, arms, narrow),
+            **panel(record, arms, narrow),
         )
 
     def alternative(arms: Sequence[str]) -> str:
@@ -110,10 +110,6 @@ def entropy(record: Record) -> Piece | None:
     )
 
 
-def _size(record: Record, arms: Sequence[str], narrow: bool) -> dict[str, Any]:
-    return {"width": NARROW if narrow else WIDE, "title": plain(named(record, arms[0]), 38) if narrow else ""}
-
-
 def _floors(rows: Mapping[str, Row], arms: Sequence[str]) -> dict[str, Sequence[float | None]]:
     """The floors' divergences by position, of the first arm that has them."""
     found: Mapping[str, Any] = next((rows[arm]["floors"] for arm in arms if rows[arm].get("floors")), {})
@@ -136,7 +132,7 @@ def divergence(record: Record) -> Piece | None:
         ]
         at = rows[arms[0]]["position"]
         curves += [Curve(floor, at, values, kind="floor") for floor, values in _floors(rows, arms).items()]
-        size = _size(record, arms, narrow)
+        size = panel(record, arms, narrow)
         return lines(curves, x=POSITION, y="KL(Bayes ∥ model) (bits)", marks=ends(rows, arms), log="y", **size)
 
     def alternative(arms: Sequence[str]) -> str:
