@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from report import panels
 from report.context import BadRecord
 from report.document import Figure, Note, Table, walk
 from report.sections import experiments, tables, tuning, wind_tunnels
@@ -303,3 +304,22 @@ def test_parts_settle_in_figure_and_table():
     assert [[0.0, 1.0], [0.5, 0.4], [1.0, 0.0]] in strip.panels[0].data["lines"]
     assert cells(piece.blocks[1])[0][1] == "0.5000 [0.400,\u00a00.600]"
     assert tables.estimate(None) == tables.estimate({"mean": None})
+
+
+def test_bayes_is_a_broad_pale_line_under_the_arms(record):
+    drawn = drawings(record)["entropy"].svg()
+    pale = [path for path in ElementTree.fromstring(drawn).iter("path") if path.get("stroke-opacity")]
+    assert [path.get("class") for path in pale] == ["s-ink", "s-ink"]  # the line and its sample
+    assert min(float(path.get("stroke-width")) for path in pale) > 4
+    arms = [drawn.index(f'class="s-c{n}"') for n in range(1, 5)]
+    assert drawn.index("stroke-opacity") < min(arms)
+
+
+def test_a_model_that_is_too_low_lies_below_the_diagonal():
+    counts = [[0] * 5 for _ in range(5)]
+    counts[0][4] = 7  # the model's probability in the lowest bin, the exact one in the highest
+    canvas = panels.calibration("an arm", [n / 5 for n in range(6)], counts, limit=7, x="exact", y="model")
+    first = next(path for path in ElementTree.fromstring(canvas.svg()).iter("path") if path.get("fill-opacity"))
+    xs, ys = zip(*stops(first.get("d")), strict=True)
+    assert (min(xs), max(ys)) == pytest.approx(canvas.at((0.8, 0.0)))
+    assert (max(xs), min(ys)) == pytest.approx(canvas.at((1.0, 0.2)))
