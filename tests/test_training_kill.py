@@ -31,27 +31,29 @@ def work(folder: str) -> None:
     runs.execute(CONFIG.as_json(), 0, folder, "kill-test")
 
 
-def work_and_die_in_a_checkpoint(folder: str, writes: int, share: float) -> None:
-    """Kill the process inside its ``writes``-th checkpoint write, after ``share`` of the bytes."""
-    import torch
+class Dying:
+    """A file whose write stops after ``share`` of the bytes, with the process."""
 
-    save, left = torch.save, [writes]
+    def __init__(self, out, share: float) -> None:
+        self.out, self.share = out, share
 
-    def dying(data, out):
-        left[0] -= 1
-        if left[0] > 0:
-            return save(data, out)
-        import io
-
-        whole = io.BytesIO()
-        save(data, whole)
-        out.write(whole.getvalue()[: int(share * len(whole.getvalue()))])
-        out.flush()
-        if share == 1.0:
-            os.fsync(out.fileno())  # all there, but not yet moved into place
+    def write(self, data: bytes) -> None:
+        self.out.write(data[: int(self.share * len(data))])
+        self.out.flush()
+        if self.share == 1.0:
+            os.fsync(self.out.fileno())  # all there, but not yet moved into place
         os.kill(os.getpid(), signal.SIGKILL)
 
-    torch.save = dying
+
+def work_and_die_in_a_checkpoint(folder: str, writes: int, share: float) -> None:
+    """Kill the process inside its ``writes``-th checkpoint write, after ``share`` of the bytes."""
+    write_whole, left = files.write_whole, [writes]
+
+    def dying(path, fill):
+        left[0] -= path.suffix == ".pt"
+        write_whole(path, fill if left[0] else lambda out: fill(Dying(out, share)))
+
+    files.write_whole = dying
     work(folder)
 
 

@@ -6,6 +6,7 @@ its config and seed, and refuses to continue another run.
 
 from __future__ import annotations
 
+import io
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 import torch
 
-from bayesgrad.training.files import RunError, write_whole
+from bayesgrad.training.files import RunError, write_bytes
 from bayesgrad.training.model import Parameters
 
 FORMAT = 1
@@ -49,7 +50,10 @@ def save(
         "state": moved(checkpoint.state, "cpu"),
     }
     path = path_of(folder, checkpoint.step)
-    write_whole(path, lambda out: torch.save(data, out))
+    # in memory first: torch.save on a full disk raises a RuntimeError about its own archive
+    whole = io.BytesIO()
+    torch.save(data, whole)
+    write_bytes(path, whole.getvalue())
     for old in sorted(folder.glob("step-*.pt"))[:-keep] if keep else ():
         old.unlink(missing_ok=True)
     return path
