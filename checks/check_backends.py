@@ -1,16 +1,25 @@
-"""Every array function on every array library and in single precision, and with leading axes.
+"""Every array function on every array library and in every precision, and with leading axes.
 
 The laws are checked on NumPy float64 without leading axes. Here each function is called again with the same data as
 PyTorch tensors, as array-api-strict arrays, in float32, and with two different examples stacked along a leading axis;
 the answers must be those of the plain calls (a result without the leading axis is the sum over it). Two runs of one
 function may differ by the order of their sums, so they are compared to :data:`ROUNDINGS` roundings of the largest
 entry.
+
+The profile ``thorough`` adds JAX, float32 in array-api-strict, and 16 bits. There the data are rounded to 16 bits
+first, so that both calls see the same numbers; the functions accumulate in float32 and round once, hence
+
+    |got - expected| <= u16 |expected| + (1 + u16) ROUNDINGS u32 (1 + largest) + half the smallest number of the dtype.
+
+JAX compiles each operation anew for each shape, so that it sees a few shapes only (:data:`FEW`).
 """
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,14 +27,17 @@ import pytest
 import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
+from hypothesis import strategies as st
 
 import bayesgrad
 from bayesgrad import bayes, block, dynamics, em, gradients
 from bayesgrad.testing.engine import derived_seed
 from bayesgrad.testing.examples import Head, Layer
+from bayesgrad.testing.oracles import padded
 from bayesgrad.testing.profiles import Profile
 from bayesgrad.testing.strategies import heads, layers
 from bayesgrad.testing.tolerance import unit_roundoff
+from checks.registry import LawFailed
 
 ROUNDINGS = 512.0
 
@@ -162,28 +174,62 @@ def parts(result: Any) -> list[np.ndarray]:
 
 def _plain(x: Any) -> Any:
     if isinstance(x, torch.Tensor):
-        return x.numpy()
+        return (x.float() if x.dtype == torch.bfloat16 else x).numpy()
     return np.asarray(x._array) if hasattr(x, "_array") else x
 
 
-def agree(name: str, got: list[np.ndarray], expected: list[np.ndarray], dtype: object, where: str) -> None:
-    """Raise where two lists of arrays differ by more than roundings."""
-    assert len(got) == len(expected), (name, where)
-    for x, y in zip(got, expected, strict=True):
-        assert x.shape == y.shape, (name, where, x.shape, y.shape)
+@dataclass(frozen=True)
+class Precision:
+    """A floating dtype: how data get there, and how far a result may be from that of the plain call."""
+
+    round: Callable[[np.ndarray], np.ndarray]
+    u: float
+    least: float = 0.0
+
+    def admitted(self, expected: np.ndarray, largest: float) -> np.ndarray:
+        """Entry by entry; ``largest``: the largest finite entry."""
+        single = unit_roundoff(np.float32)
+        if self.u <= single:
+            return np.full(expected.shape, ROUNDINGS * self.u * (1 + largest))
+        return self.u * np.abs(expected) + (1 + self.u) * ROUNDINGS * single * (1 + largest) + self.least
+
+
+def _bfloat16(x: np.ndarray) -> np.ndarray:
+    return torch.from_numpy(x.astype(np.float32)).bfloat16().float().numpy()
+
+
+DOUBLE = Precision(lambda x: x, unit_roundoff(np.float64))
+SINGLE = Precision(lambda x: x.astype(np.float32), unit_roundoff(np.float32))
+HALF = Precision(lambda x: x.astype(np.float16), unit_roundoff(np.float16), 2.0**-25)
+BRAIN = Precision(_bfloat16, 2.0**-8)
+
+
+def agree(
+    name: str, got: list[np.ndarray], expected: list[np.ndarray], where: str, precision: Precision = DOUBLE
+) -> None:
+    """Raise where two lists of arrays differ by more than roundings; the message has both numbers."""
+    assert len(got) == len(expected), f"{name}, {where}: {len(got)} results, expected {len(expected)}"
+    for number, (x, y) in enumerate(zip(got, expected, strict=True)):
+        title = f"{name}, {where}: result {number}"
+        assert x.shape == y.shape, f"{title} has shape {x.shape}, expected {y.shape}"
         seen = np.isfinite(y)
-        admitted = ROUNDINGS * unit_roundoff(dtype) * (1 + np.max(np.abs(y[seen]), initial=0.0))
-        same = np.array_equal(x[~seen], y[~seen], equal_nan=True)
-        off = np.max(np.abs(x[seen] - y[seen]), initial=0.0)
-        assert same, f"{name}, {where}: other entries are not finite"
-        assert off <= admitted, f"{name}, {where}: off by {off}, admitted {admitted}"
+        admitted = precision.admitted(y, float(np.max(np.abs(y[seen]), initial=0.0)))
+        off = np.where(seen, np.abs(np.where(seen, x, 0.0) - np.where(seen, y, 0.0)), 0.0)
+        same = seen | (x == y) | (np.isnan(x) & np.isnan(y))
+        wrong = np.argwhere(~same | ~(off <= admitted))
+        if len(wrong):
+            at = tuple(int(i) for i in wrong[0])
+            raise AssertionError(
+                f"{title}{list(at)} = {float(x[at])!r}, the plain call says {float(y[at])!r} "
+                f"(off by {float(off[at]):.3g}, admitted {float(admitted[at]):.3g})"
+            )
 
 
-def convert(x: Any, make: Callable[[np.ndarray], Any], real: type) -> Any:
+def convert(x: Any, make: Callable[[np.ndarray], Any], precision: Precision) -> Any:
     """An array in another library, floating ones in the wanted precision."""
     if not isinstance(x, np.ndarray):
         return x
-    return make(x.astype(real) if x.dtype.kind == "f" else x)
+    return make(precision.round(x) if x.dtype.kind == "f" else x)
 
 
 def _strict(x: np.ndarray) -> Any:
@@ -198,23 +244,63 @@ def _read_only(x: np.ndarray) -> np.ndarray:
     return x
 
 
-BACKENDS: dict[str, tuple[Callable[[np.ndarray], Any], type]] = {
-    "NumPy, read-only": (_read_only, np.float64),
-    "NumPy float32": (_read_only, np.float32),
-    "PyTorch": (lambda x: torch.from_numpy(x.copy()), np.float64),
-    "PyTorch float32": (lambda x: torch.from_numpy(x.copy()), np.float32),
-    "array-api-strict": (_strict, np.float64),
+def _torch(x: np.ndarray) -> Any:
+    return torch.from_numpy(x.copy())
+
+
+def _torch_bfloat16(x: np.ndarray) -> Any:
+    return _torch(x).bfloat16() if x.dtype.kind == "f" else _torch(x)
+
+
+def _jax(x: np.ndarray) -> Any:
+    import jax
+
+    return jax.numpy.asarray(x)
+
+
+BACKENDS: dict[str, tuple[Callable[[np.ndarray], Any], Precision]] = {
+    "NumPy, read-only": (_read_only, DOUBLE),
+    "NumPy float32": (_read_only, SINGLE),
+    "PyTorch": (_torch, DOUBLE),
+    "PyTorch float32": (_torch, SINGLE),
+    "array-api-strict": (_strict, DOUBLE),
 }
+
+MORE_BACKENDS: dict[str, tuple[Callable[[np.ndarray], Any], Precision]] = {
+    "array-api-strict float32": (_strict, SINGLE),
+    "NumPy float16": (_read_only, HALF),
+    "PyTorch float16": (_torch, HALF),
+    "PyTorch bfloat16": (_torch_bfloat16, BRAIN),
+    **({"JAX": (_jax, DOUBLE), "JAX float32": (_jax, SINGLE)} if padded.installed() else {}),
+}
+"""Those of the profile ``thorough`` alone."""
 
 
 def judge_backend(calls: Mapping[str, Arguments], backend: str) -> None:
-    """Each call in another library or precision, against the plain one."""
-    make, real = BACKENDS[backend]
-    for name, (function, arguments, options) in calls.items():
-        expected = parts(function(*arguments, **options))
-        converted = [convert(x, make, real) for x in arguments]
-        got = function(*converted, **{key: convert(x, make, real) for key, x in options.items()})
-        agree(name, parts(got), expected, real, backend)
+    """Each call in another library or precision, against the plain one on the same numbers."""
+    make, precision = {**BACKENDS, **MORE_BACKENDS}[backend]
+    double = padded.double if "JAX" in backend and precision is DOUBLE else contextlib.nullcontext
+    with double():
+        for name, (function, arguments, options) in calls.items():
+            if precision.u > SINGLE.u:
+                arguments, options = _rounded(function, arguments, options, precision)
+            expected = parts(function(*arguments, **options))
+            converted = [convert(x, make, precision) for x in arguments]
+            got = function(*converted, **{key: convert(x, make, precision) for key, x in options.items()})
+            agree(name, parts(got), expected, backend, precision)
+
+
+def _rounded(
+    function: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any], precision: Precision
+) -> tuple[list[Any], dict[str, Any]]:
+    """The data rounded to 16 bits, in float64. The rows of a rounded distribution do not sum to 1: nobody asks."""
+
+    def double(x: np.ndarray) -> np.ndarray:
+        return x.astype(np.float64) if x.dtype.kind == "f" else x
+
+    unasked = {"validate": False} if "validate" in inspect.signature(function).parameters else {}
+    named = {key: convert(x, double, precision) for key, x in options.items()}
+    return [convert(x, double, precision) for x in arguments], {**named, **unasked}
 
 
 def judge_stacked(one: Mapping[str, Arguments], two: Mapping[str, Arguments]) -> None:
@@ -237,7 +323,7 @@ def judge_stacked(one: Mapping[str, Arguments], two: Mapping[str, Arguments]) ->
             one_ + two_ if field in SUMMED and name != "cross-entropy, none" else np.stack((one_, two_))
             for field, one_, two_ in zip(fields, *plain, strict=True)
         ]
-        agree(name, got, expected, np.float64, "leading axes")
+        agree(name, got, expected, "leading axes")
 
 
 SUMMED = frozenset(
@@ -264,39 +350,56 @@ def turned_layer(layer: Layer) -> Layer:
     return replace(layer, x=layer.x[::-1] * 0.5, y=y, targets=layer.targets[::-1].copy(), mask=mask)
 
 
-HEADS, LAYERS = heads(scales=(None,)), layers(heads=((2, 1), (4, 2), (2, 2)))
+GROUPS = ((2, 1), (4, 2), (2, 2))
+HEADS, LAYERS = heads(scales=(None,)), layers(heads=GROUPS)
+FEW = {
+    "heads": heads(scales=(None,), sizes=[(2, 3, 1, 4), (3, 2, 4, 1), (4, 4, 2, 3)], squares=False),
+    "layers": layers(heads=GROUPS[:1], sizes=([(2, 3, 1, 4, 5, 6)], [(3, 2, 4, 5, 1)])),
+}
+"""Heads and layers of few shapes."""
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("kind", ["heads", "layers"])
-def check_backend(backend: str, kind: str, profile: Profile, draw_seed: int) -> None:
-    """The same answers from every array library, from read-only arrays, and in single precision."""
-    of, calls = (HEADS, _head) if kind == "heads" else (LAYERS, _layer)
+def _judge(kind: str, of: st.SearchStrategy, judge: Callable[[Any], None], profile: Profile, seed: int) -> None:
+    """Draw and judge; a failure names the smallest example and the command that shows it again."""
+    last: list[Any] = []
 
-    @seeded(derived_seed(f"backends/{kind}", draw_seed))
+    @seeded(derived_seed(kind, seed))
     @_limits(profile)
     @given(of)
-    def judge(example: Any) -> None:
-        judge_backend(calls(example), backend)
+    def run(example: Any) -> None:
+        last[:] = [example]
+        judge(example)
 
-    judge()
+    try:
+        run()
+    except AssertionError as error:
+        raise LawFailed(
+            f"{error}\n  smallest:  {last[0]!r}\n"
+            f"  reproduce: pytest checks/check_backends.py -k {kind.rpartition('/')[2]!r} "
+            f"--hypothesis-profile={profile.name} --hypothesis-seed={seed}"
+        ) from None
+
+
+@pytest.mark.parametrize("backend", [*BACKENDS, *MORE_BACKENDS])
+@pytest.mark.parametrize("kind", ["heads", "layers"])
+def check_backend(backend: str, kind: str, profile: Profile, draw_seed: int) -> None:
+    """The same answers from every array library, from read-only arrays, and in every precision."""
+    calls: Callable[[Any], dict[str, Arguments]] = _head if kind == "heads" else _layer
+    of: st.SearchStrategy = FEW[kind] if "JAX" in backend else HEADS if kind == "heads" else LAYERS
+    _judge(f"backends/{kind}", of, lambda example: judge_backend(calls(example), backend), profile, draw_seed)
 
 
 @pytest.mark.parametrize("kind", ["heads", "layers"])
 def check_leading_axes(kind: str, profile: Profile, draw_seed: int) -> None:
     """Leading axes are free: two examples at once are the two one after the other."""
-    of = HEADS if kind == "heads" else LAYERS
 
-    @seeded(derived_seed(f"leading/{kind}", draw_seed))
-    @_limits(profile)
-    @given(of)
     def judge(example: Any) -> None:
         if kind == "heads":
             judge_stacked(_head(example), _head(turned(example)))
         else:
             judge_stacked(_layer(example), _layer(turned_layer(example)))
 
-    judge()
+    _judge(f"leading/{kind}", HEADS if kind == "heads" else LAYERS, judge, profile, draw_seed)
 
 
 def _limits(profile: Profile) -> settings:
@@ -306,4 +409,6 @@ def _limits(profile: Profile) -> settings:
         deadline=None,
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        print_blob=False,
     )

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 from bayesgrad.testing.profiles import PROFILES, Profile
-from checks import evidence
+from checks import evidence, seeds
 from checks.registry import PROPERTY
 from derivations.evidence import DamagedEvidence, read
 
@@ -20,9 +20,16 @@ for _name in PROFILES:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """--ledger-only."""
+    """--ledger-only and --seeds."""
     parser.addoption(
         "--ledger-only", action="store_true", help="print the ledger of the evidence there is, run nothing"
+    )
+    parser.addoption(
+        "--seeds",
+        type=int,
+        default=1,
+        metavar="N",
+        help="everything that draws at N seeds; a table instead of evidence",
     )
 
 
@@ -55,12 +62,28 @@ def draw_seed(pytestconfig: pytest.Config) -> int:
     return _seed(pytestconfig)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The hunt for mutants takes minutes: not in the quick profile, whose ledger shows the last result."""
-    if _profile(config).name == "quick":
-        slow = [item for item in items if item.nodeid.startswith("checks/check_mutants.py")]
-        items[:] = [item for item in items if item not in slow]
-        config.hook.pytest_deselected(items=slow)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """--seeds N: one test a seed, from that of --hypothesis-seed on."""
+    number = metafunc.config.getoption("--seeds")
+    if number > 1 and "draw_seed" in metafunc.fixturenames:
+        first = _seed(metafunc.config)
+        seeds = range(first, first + number)
+        metafunc.parametrize("draw_seed", seeds, ids=[f"seed {seed}" for seed in seeds], scope="session")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> None:
+    """The hunt for mutants is not for quick, whose ledger shows the last result; further backends are for thorough."""
+    profile = _profile(config)
+    left = {item for item in items if item.nodeid.startswith("checks/check_mutants.py") and not profile.mutants}
+    if not profile.everywhere:
+        left |= {item for item in items if _parameter(item, "backend") in getattr(item.module, "MORE_BACKENDS", ())}
+    items[:] = [item for item in items if item not in left]
+    config.hook.pytest_deselected(items=sorted(left, key=lambda item: item.nodeid))
+
+
+def _parameter(item: Any, name: str) -> Any:
+    call = getattr(item, "callspec", None)
+    return None if call is None else call.params.get(name)
 
 
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
@@ -86,6 +109,7 @@ class Collector:
         self.tallies: list[dict[str, Any]] = []
         self.ran: set[str] = set()
         self.failed: list[str] = []
+        self.verdicts: dict[str, bool] = {}
         self.fragment: dict[str, Any] | None = None
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -94,9 +118,11 @@ class Collector:
             return
         if report.when == "call":
             self.ran.add(report.nodeid)
+            self.verdicts[report.nodeid] = report.passed
             self.tallies += [value for name, value in report.user_properties if name == PROPERTY]  # type: ignore[misc]
         if report.failed:
             self.failed.append(report.nodeid)
+            self.verdicts[report.nodeid] = False
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -105,6 +131,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[_COLLECTOR] = Collector(config)
         config.pluginmanager.register(config.stash[_COLLECTOR], "bayesgrad-collector")
     _profile(config), _seed(config)
+    if config.getoption("--seeds") < 1:
+        raise pytest.UsageError(f"--seeds: got {config.getoption('--seeds')}, expected at least 1")
 
 
 _COLLECTOR = pytest.StashKey[Collector]()
@@ -117,7 +145,7 @@ def _is_complete(config: pytest.Config) -> bool:
     asked = [str(argument).rstrip("/") for argument in config.args]
     root = str(config.rootpath / "checks")
     whole = any(argument in ("checks", root, str(config.rootpath), ".") for argument in asked)
-    return whole and not narrowed and not option.collectonly
+    return whole and not narrowed and not option.collectonly and option.seeds == 1
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
@@ -142,6 +170,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """The ledger, after everything else."""
     collector = config.stash.get(_COLLECTOR, None)
     if collector is None or not collector.tallies:
+        return
+    if config.getoption("--seeds") > 1:
+        terminalreporter.section("seeds")
+        for line in seeds.table(collector.verdicts, collector.tallies):
+            terminalreporter.write_line(line)
         return
     terminalreporter.section("ledger")
     if collector.fragment is None:

@@ -15,7 +15,7 @@ from derivations import evidence as files
 from derivations.wrong_laws import wrong_laws
 
 SOURCES = ("bayesgrad/*.py", "bayesgrad/tasks/*.py", "bayesgrad/testing/**/*.py", "checks/**/*.py", "derivations/*.py")
-VERSIONS = ("numpy", "torch", "hypothesis", "mpmath")
+VERSIONS = ("numpy", "torch", "jax", "hypothesis", "mpmath")
 
 
 def merge(tallies: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bayesgrad.theorems import THEOREMS
-from checks import evidence
+from checks import evidence, seeds
 from checks.mutants import load_checks
 from checks.registry import CHECKS, statement_of
 from derivations import evidence as files
@@ -31,6 +31,7 @@ def tally(label: str, **changes: Any) -> dict[str, Any]:
         "statement": "agrees",
         "failure": "",
         "seconds": 0.5,
+        "seed": 0,
         **changes,
     }
 
@@ -131,6 +132,32 @@ def test_a_part_of_the_checks_writes_no_evidence_and_several_processes_agree_wit
 
     assert len(tallies(alone.stdout)) == 2
     assert tallies(alone.stdout) == tallies(shared.stdout)
+
+
+def test_a_verdict_that_depends_on_the_seed_is_named() -> None:
+    assert seeds.split("checks/a.py::check_it[seed 3]") == ("checks/a.py::check_it", 3)
+    assert seeds.split("checks/a.py::check_it[seed 12-tied scores]") == ("checks/a.py::check_it[tied scores]", 12)
+    assert seeds.split("checks/a.py::check_it[heads-seed 4]") == ("checks/a.py::check_it[heads]", 4)
+    assert seeds.split("checks/a.py::check_it[heads]") == ("checks/a.py::check_it[heads]", None)
+    same = {f"a.py::{name}[seed {seed}]": name != "bad" for name in ("good", "bad") for seed in (0, 1)}
+    assert seeds.changes(same) == {}
+    lines = seeds.table({**same, "a.py::good[seed 1]": False, "a.py::masks": True}, [tally("x", seed=1)])
+    assert "VERDICT CHANGES  a.py::good: fails at 1" in lines
+    assert lines[-1] == "1 of 2 verdicts change over 2 seeds"
+    assert lines[2].split()[:4] == ["1", "0", "of", "2"]
+
+
+def test_the_command_for_seeds_prints_a_line_a_seed_and_writes_no_evidence() -> None:
+    path = files.FOLDER / "check.json"
+    before = path.read_bytes() if path.exists() else None
+    command = [sys.executable, "-m", "checks", "--seeds", "3", "-k", "variance_form", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=files.ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 of 1 verdicts change over 3 seeds" in done.stdout
+    assert [line.split()[0] for line in done.stdout.splitlines() if line.endswith("3 of 3")] == ["0", "1", "2"]
+    assert (path.read_bytes() if path.exists() else None) == before
+    refused = subprocess.run([*command[:4], "1"], cwd=files.ROOT, capture_output=True, text=True, check=False)
+    assert (refused.returncode, "expected at least 2" in refused.stderr) == (2, True)
 
 
 def test_ledger_only_runs_nothing() -> None:

@@ -125,6 +125,7 @@ class Tally:
     statement: str = "not evaluated"
     failure: str = ""
     seconds: float = 0.0
+    seed: int = 0
 
     def as_record(self) -> dict[str, Any]:
         """The tally as JSON data."""
@@ -235,7 +236,7 @@ def run(
     example in so many; wrong laws look at each until they are rejected.
     """
     began = time.perf_counter()
-    tally = Tally(check.label, list(dict.fromkeys(oracle.name for oracle in check.oracles)))
+    tally = Tally(check.label, list(dict.fromkeys(oracle.name for oracle in check.oracles)), seed=seed)
     statement = {key: claim for key, claim in (statement or {}).items() if claim.part in check.states}
     wrong = {key: claim for key, claim in (wrong or {}).items() if claim.part in check.states}
     tally.wrong = {

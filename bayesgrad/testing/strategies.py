@@ -181,20 +181,23 @@ def layers(
     biases: bool = True,
     same_width: bool = False,
     pairs: bool = False,
+    sizes: tuple[list[tuple[int, ...]], list[tuple[int, ...]]] | None = None,
 ) -> Layer:
     """Attention layers with read-out and cross-entropy; n, m, d_k, d_v, C, d_x pairwise different (n = m if self).
 
     ``cross``: cross-attention or self-attention only (None: both). ``heads``: the pairs (query heads, key/value heads).
     ``same_width``: whether both inputs of cross-attention are equally wide. ``pairs``: whether some have a bias of the
-    scores and a dropout multiplier.
+    scores and a dropout multiplier. ``sizes``: the (n, m, d_k, d_v, C, d_x) of cross-attention and the
+    (n, d_k, d_v, C, d_x) of self-attention that are drawn.
     """
+    of_cross, of_self = sizes or (_LAYERS, _SELF)
     crossed = draw(st.booleans()) if cross is None else cross
     event("cross-attention" if crossed else "self-attention")
     if crossed:
-        n, m, d_k, d_v, C, d_x = draw(st.sampled_from(_LAYERS))
+        n, m, d_k, d_v, C, d_x = draw(st.sampled_from(of_cross))
         d_y = d_x if same_width else d_x + 1
     else:
-        n, d_k, d_v, C, d_x = draw(st.sampled_from(_SELF))
+        n, d_k, d_v, C, d_x = draw(st.sampled_from(of_self))
         m, d_y = n, d_x
     H, G = draw(st.sampled_from(heads))
     shapes: dict[str, tuple[int, ...]] = {

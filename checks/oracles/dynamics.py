@@ -12,7 +12,7 @@ import torch
 from bayesgrad.testing.engine import Oracle, Reference
 from bayesgrad.testing.examples import Head, Mixture, Stepped, SteppedLayer
 from bayesgrad.testing.jets import Jet, constant, leaf, matmul, matmul_t
-from bayesgrad.testing.oracles import differences, forward, loops, reverse
+from bayesgrad.testing.oracles import differences, forward, loops, reverse, tangents
 from checks.oracles.chances import numbers
 
 
@@ -48,6 +48,7 @@ def _references(**arrays: np.ndarray) -> dict[str, Reference]:
 
 
 ALONG = "50-digit changes along PyTorch's gradient"
+PUSHED = "PyTorch forward mode along its own gradient"
 JETS = "forward jets along the step"
 
 
@@ -63,7 +64,13 @@ def _value_step_exactly(example: Stepped) -> dict[str, Reference]:
     return _references(dv=step, dg=found["g"], dL=found["L"])
 
 
-VALUE_STEP = (Oracle(JETS, _value_step), Oracle(ALONG, _value_step_exactly))
+def _value_step_pushed(example: Stepped) -> dict[str, Reference]:
+    step = torch_step(example, "v")
+    found = tangents.head_slopes(example.head, {"v": step})
+    return _references(dv=step, dg=found["g"], dL=found["L"])
+
+
+VALUE_STEP = (Oracle(JETS, _value_step), Oracle(ALONG, _value_step_exactly), Oracle(PUSHED, _value_step_pushed))
 
 
 def _score_step(example: Stepped) -> dict[str, Reference]:
@@ -78,7 +85,13 @@ def _score_step_exactly(example: Stepped) -> dict[str, Reference]:
     return _references(ds=step, da=found["a"], dg=found["g"], dL=found["L"])
 
 
-SCORE_STEP = (Oracle(JETS, _score_step), Oracle(ALONG, _score_step_exactly))
+def _score_step_pushed(example: Stepped) -> dict[str, Reference]:
+    step = torch_step(example, "s")
+    found = tangents.head_slopes(example.head, {"s": step})
+    return _references(ds=step, da=found["a"], dg=found["g"], dL=found["L"])
+
+
+SCORE_STEP = (Oracle(JETS, _score_step), Oracle(ALONG, _score_step_exactly), Oracle(PUSHED, _score_step_pushed))
 
 BLOCKS = ("q", "k", "v")
 
@@ -94,7 +107,16 @@ def _loss_decrease_exactly(example: Stepped) -> dict[str, Reference]:
     return _references(dL=differences.slopes(differences.head_stages(example.head, steps), "L")["L"])
 
 
-LOSS_DECREASE = (Oracle(JETS, _loss_decrease), Oracle(ALONG, _loss_decrease_exactly))
+def _loss_decrease_pushed(example: Stepped) -> dict[str, Reference]:
+    steps = {name: -example.eta * x for name, x in reverse.gradients(example.head, *BLOCKS).items()}
+    return _references(dL=tangents.head_slopes(example.head, steps)["L"])
+
+
+LOSS_DECREASE = (
+    Oracle(JETS, _loss_decrease),
+    Oracle(ALONG, _loss_decrease_exactly),
+    Oracle(PUSHED, _loss_decrease_pushed),
+)
 
 
 def advantage_of(a: Jet, b: Jet) -> Jet:
@@ -114,7 +136,12 @@ def _feedback_exactly(example: Stepped) -> dict[str, Reference]:
     return _references(db=found["b"], dA=found["A"])
 
 
-FEEDBACK = (Oracle(JETS, _feedback), Oracle(ALONG, _feedback_exactly))
+def _feedback_pushed(example: Stepped) -> dict[str, Reference]:
+    found = tangents.head_slopes(example.head, {"v": torch_step(example, "v")}, frozen=("a",))
+    return _references(db=found["b"], dA=found["A"])
+
+
+FEEDBACK = (Oracle(JETS, _feedback), Oracle(ALONG, _feedback_exactly), Oracle(PUSHED, _feedback_pushed))
 
 
 def uniform(head: Head) -> np.ndarray:
@@ -208,10 +235,20 @@ def _feedback_full_twice(example: SteppedLayer) -> dict[str, Reference]:
     return _references(du=along(u), db=along(b), dA=along(A))
 
 
+def _feedback_full_pushed(example: SteppedLayer) -> dict[str, Reference]:
+    layer = example.layer
+    stage = {name: x.detach().numpy() for name, x in reverse.run_layer(layer).items()}
+    moves = {"v": -example.eta * reverse.layer_gradients(layer, "v")["v"], "W": example.dW, "c": example.dc}
+    at = (stage["a"][0], stage["v"], layer.W_O, layer.bias("c_O"), layer.soft_targets())
+    found = tangents.upstream_slopes(*at, moves)
+    return _references(du=found["u"], db=found["b"], dA=found["A"])
+
+
 FEEDBACK_FULL = (
     Oracle(JETS, _feedback_full),
     Oracle("50-digit differences along PyTorch's gradient", _feedback_full_exactly, slow=True),
     Oracle("PyTorch double backward", _feedback_full_twice),
+    Oracle(PUSHED, _feedback_full_pushed),
 )
 
 
@@ -318,7 +355,18 @@ def _flow_exactly(example: Stepped) -> dict[str, Reference]:
         }
 
 
-FLOW = (Oracle("forward jets, softmax of s - eta b", _flow), Oracle("50-digit flow and its differences", _flow_exactly))
+def _flow_pushed(example: Stepped) -> dict[str, Reference]:
+    """The direction -b of the scores, pushed through softmax; b is the gradient in free weights, by reverse mode."""
+    head = example.head
+    found = tangents.flow_slopes(head.scores(), reverse.gradients(head, "a")["a"], head.visible)
+    return _references(velocity=found["a"], mean=found["mean"])
+
+
+FLOW = (
+    Oracle("forward jets, softmax of s - eta b", _flow),
+    Oracle("50-digit flow and its differences", _flow_exactly),
+    Oracle("PyTorch forward mode along minus its gradient in the weights", _flow_pushed),
+)
 
 
 def _row_flow(example: Mixture) -> dict[str, Reference]:
@@ -340,7 +388,17 @@ def _row_flow_exactly(example: Mixture) -> dict[str, Reference]:
     return _references(**differences.slopes(at, "velocity", "mean"))
 
 
-ROW_FLOW = (Oracle("forward jets, one row", _row_flow), Oracle("50-digit differences, one row", _row_flow_exactly))
+def _row_flow_pushed(example: Mixture) -> dict[str, Reference]:
+    possible = example.pi > 0
+    found = tangents.flow_slopes(np.log(np.where(possible, example.pi, 1.0)), example.costs, possible)
+    return _references(velocity=found["a"], mean=found["mean"])
+
+
+ROW_FLOW = (
+    Oracle("forward jets, one row", _row_flow),
+    Oracle("50-digit differences, one row", _row_flow_exactly),
+    Oracle("PyTorch forward mode, one row", _row_flow_pushed),
+)
 
 
 def _bounds(example: Stepped) -> dict[str, Reference]:

@@ -13,9 +13,10 @@ from bayesgrad.testing.chances import Simplex, floats, fractions
 from bayesgrad.testing.engine import Oracle, Reference
 from bayesgrad.testing.examples import Clusters, Mixture, Moved, Rate, Stepped
 from bayesgrad.testing.jets import Jet, along, constant, leaf, matmul_t
-from bayesgrad.testing.oracles import differences, forward, loops, reverse
+from bayesgrad.testing.oracles import differences, forward, loops, padded, reverse, tangents
 from checks.oracles.chances import numbers, rounded
 from checks.oracles.dynamics import slope, value
+from checks.oracles.heads import with_jax
 
 
 def _scalar(x: Any) -> Reference:
@@ -76,6 +77,8 @@ FISHER_IDENTITY = (
     Oracle("forward jets, gradient of the loss", _gradient),
     Oracle("PyTorch reverse mode of logsumexp", _gradient_torch),
     Oracle("posterior and differences in 50 digits", _gradient_exactly),
+    Oracle("PyTorch forward mode along the costs", lambda example: {"dl": Reference(tangents.mixture_slope(example))}),
+    *with_jax("JAX, both modes", padded.mixture),
 )
 
 
@@ -315,7 +318,17 @@ def _minorant_torch(example: Moved) -> dict[str, Reference]:
     return {"minorant": Reference(said["L"] + (said["z"] * (example.other - example.logits.z)).sum())}
 
 
-MINORANT = (Oracle("forward jets", _minorant), Oracle("PyTorch's cross_entropy and its gradient", _minorant_torch))
+def _minorant_pushed(example: Moved) -> dict[str, Reference]:
+    """L plus its derivative along the way to the other logits."""
+    loss, slope = tangents.loss_slope(example.logits, example.other - example.logits.z)
+    return {"minorant": Reference(np.asarray(loss + slope))}
+
+
+MINORANT = (
+    Oracle("forward jets", _minorant),
+    Oracle("PyTorch's cross_entropy and its gradient", _minorant_torch),
+    Oracle("PyTorch forward mode along the way", _minorant_pushed),
+)
 
 
 def row(example: Simplex) -> tuple[list[Fraction], list[Fraction]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import mpmath
 import numpy as np
 import torch
@@ -9,11 +12,18 @@ import torch
 from bayesgrad.testing.engine import Oracle, Reference, named, unbounded
 from bayesgrad.testing.examples import Head, Logits
 from bayesgrad.testing.jets import constant, leaf, matmul_t
-from bayesgrad.testing.oracles import differences, forward, loops, reverse
+from bayesgrad.testing.oracles import differences, forward, loops, padded, padded_layer, reverse
+
+JAX = "JAX reverse mode"
+
+
+def with_jax(name: str, of: Callable[[Any], Mapping[str, np.ndarray]]) -> tuple[Oracle, ...]:
+    """An oracle in JAX where that is installed; nothing, and no line in the ledger, where it is not."""
+    return (Oracle(name, lambda example: unbounded(of(example))),) if padded.installed() else ()
 
 
 def head_gradients(*names: str) -> tuple[Oracle, ...]:
-    """Three ways to dL/d(name) of a head: forward jets (with bounds), reverse mode, differences in 50 digits."""
+    """dL/d(name) of a head: forward jets (with bounds), reverse mode twice, differences in 50 digits."""
 
     def by_differences(head: Head) -> dict[str, Reference]:
         pairs = head.visible.shape
@@ -29,6 +39,7 @@ def head_gradients(*names: str) -> tuple[Oracle, ...]:
     return (
         Oracle("forward jets", lambda head: named(forward.gradients(head, *names))),
         Oracle("PyTorch reverse mode", lambda head: unbounded(reverse.gradients(head, *names))),
+        *with_jax(JAX, lambda head: padded.gradients(head, *names)),
         Oracle("differences in 50 digits", by_differences),
     )
 
@@ -63,6 +74,7 @@ def smooth(derivative: float, slope: float) -> float:
 SOFTMAX_JACOBIAN = (
     Oracle("forward jets", lambda head: named({"jacobian": forward.softmax_jacobian(head)})),
     Oracle("PyTorch reverse mode", lambda head: unbounded({"jacobian": reverse.softmax_jacobian(head)})),
+    *with_jax("JAX, jacrev", lambda head: {"jacobian": padded.softmax_jacobian(head)}),
 )
 
 
@@ -75,6 +87,7 @@ def _logits_by_differences(logits: Logits) -> dict[str, Reference]:
 CROSS_ENTROPY = (
     Oracle("forward jets", lambda logits: named(forward.cross_entropy(logits))),
     Oracle("PyTorch's cross_entropy", lambda logits: unbounded(reverse.cross_entropy(logits))),
+    *with_jax(JAX, padded_layer.cross_entropy),
     Oracle("differences in 50 digits", _logits_by_differences),
 )
 
@@ -148,9 +161,17 @@ def _mean_reverse(head: Head) -> dict[str, Reference]:
     return {name: Reference(x.detach().numpy()) for name, x in found.items()}
 
 
+def _mean_jax(head: Head) -> dict[str, np.ndarray]:
+    slopes, stage = padded.run_head(head)
+    bbar = (stage["a"] * slopes["a"]).sum(-1)
+    A = bbar[:, None] - slopes["a"]
+    return {"bbar": bbar, "A": A, "N": stage["a"].sum(-2), "g": stage["g"], "s": stage["s"]}
+
+
 MEAN_COMPATIBILITY = (
     Oracle("forward jets, sum_k a_ik b_ik", _mean_forward),
     Oracle("PyTorch reverse mode, sum_k a_ik dL/da_ik", _mean_reverse),
+    *with_jax("JAX reverse mode, sum_k a_ik dL/da_ik", _mean_jax),
 )
 
 
@@ -193,6 +214,7 @@ INFORMATION = (
     Oracle("forward jets, Jacobian", _information_is_jacobian),
     Oracle("forward jets, expected outer product of scores", _information_forward),
     Oracle("PyTorch double backward, expected Hessian", _information_double_backward),
+    *with_jax("JAX forward over reverse, expected Hessian", lambda head: {"F": padded.information(head)}),
 )
 
 

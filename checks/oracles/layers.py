@@ -7,8 +7,8 @@ import numpy as np
 from bayesgrad.testing.engine import Oracle, Reference, named, unbounded
 from bayesgrad.testing.examples import Layer
 from bayesgrad.testing.jets import matmul, matmul_t
-from bayesgrad.testing.oracles import differences, forward, reverse
-from checks.oracles.heads import smooth
+from bayesgrad.testing.oracles import differences, forward, padded_layer, reverse
+from checks.oracles.heads import JAX, smooth, with_jax
 
 
 def present(layer: Layer, names: tuple[str, ...]) -> list[str]:
@@ -31,6 +31,7 @@ def layer_gradients(*names: str, differentiate: tuple[str, ...] | None = None) -
     return (
         Oracle("forward jets", lambda layer: named(forward.layer_gradients(layer, *present(layer, names)))),
         Oracle("PyTorch reverse mode", lambda layer: unbounded(reverse.layer_gradients(layer, *present(layer, names)))),
+        *with_jax(JAX, lambda layer: padded_layer.layer_gradients(layer, *present(layer, names))),
         Oracle("differences in 50 digits", by_differences, slow=True),
     )
 
@@ -61,12 +62,18 @@ def _split(layer: Layer, said: dict[str, Reference]) -> dict[str, Reference]:
     return out
 
 
+def _apart_in_jax(layer: Layer) -> dict[str, np.ndarray]:
+    said = _split(layer, unbounded(padded_layer.layer_gradients(layer, "q", "k", "v", "g")))
+    return {name: found.value for name, found in said.items()}
+
+
 HEADS_APART = (
     Oracle("forward jets", lambda layer: _split(layer, named(forward.layer_gradients(layer, "q", "k", "v", "g")))),
     Oracle(
         "PyTorch reverse mode",
         lambda layer: _split(layer, unbounded(reverse.layer_gradients(layer, "q", "k", "v", "g"))),
     ),
+    *with_jax(JAX, _apart_in_jax),
 )
 
 
@@ -78,6 +85,7 @@ def _loss_forward(layer: Layer) -> dict[str, Reference]:
 LOSS = (
     Oracle("forward jets", _loss_forward),
     Oracle("PyTorch", lambda layer: unbounded({"L": reverse.run_layer(layer)["L"].detach().numpy()})),
+    *with_jax("JAX", lambda layer: {"L": padded_layer.run_layer(layer)[1]["L"]}),
 )
 
 
@@ -110,4 +118,15 @@ def _stages_reverse(layer: Layer) -> dict[str, Reference]:
     return unbounded({**found, "u W_O": gradients["g"], "dq": gradients["q"]})
 
 
-STAGES = (Oracle("forward jets", _stages_forward), Oracle("PyTorch reverse mode", _stages_reverse))
+def _stages_jax(layer: Layer) -> dict[str, np.ndarray]:
+    slopes, stage = padded_layer.run_layer(layer)
+    found = {name: stage[name] for name in ("q", "k", "v", "z")}
+    found |= {"a": stage["a"][0], "context": stage["g"], "s": np.where(layer.visible, stage["s"][0], 0.0)}
+    return {**found, "u W_O": slopes["g"], "dq": slopes["q"]}
+
+
+STAGES = (
+    Oracle("forward jets", _stages_forward),
+    Oracle("PyTorch reverse mode", _stages_reverse),
+    *with_jax(JAX, _stages_jax),
+)
