@@ -143,7 +143,11 @@ def grouped_attention_gradients(
     >>> grouped_attention_gradients(q, k, v, u).values[:, :, 0].tolist()
     [[1.5, 1.5], [1.5, 1.5]]
     """
+    xp = _checks.floats({"bias": bias, "dropout": dropout}, q=q, k=k, v=v, u=u)
     repeated_k, repeated_v = _matched(q, k, v)
-    got = attention_gradients(q, repeated_k, repeated_v, u, mask=mask, bias=bias, scale=scale, dropout=dropout)
+    # Widened here, so that the gradients of the heads of a group are rounded to 16 bits after their sum, not before.
+    wide_q, wide_k, wide_v, wide_u, bias, dropout = _arrays.widen(xp, q, repeated_k, repeated_v, u, bias, dropout)
+    got = attention_gradients(wide_q, wide_k, wide_v, wide_u, mask=mask, bias=bias, scale=scale, dropout=dropout)
     groups = k.shape[-3]
-    return got._replace(values=sum_groups(got.values, groups), keys=sum_groups(got.keys, groups))
+    got = got._replace(values=sum_groups(got.values, groups), keys=sum_groups(got.keys, groups))
+    return type(got)(*_arrays.narrow(xp, q.dtype, *got))

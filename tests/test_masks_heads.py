@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import bayesgrad as bg
 
@@ -79,3 +80,13 @@ def test_heads_that_do_not_divide_are_named():
         bg.repeat_groups(np.zeros((2, 3, 4)), 5)
     with pytest.raises(ValueError, match="v: got 3 heads, expected 2"):
         bg.grouped_attention(np.zeros((6, 2, 2)), np.zeros((2, 3, 2)), np.zeros((3, 3, 2)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_grouped_heads_in_sixteen_bits_are_rounded_after_the_sum(dtype):
+    shapes = ((6, 3, 2), (2, 4, 2), (2, 4, 5), (6, 3, 5))
+    q, k, v, u = (torch.randn(shape, generator=torch.Generator().manual_seed(len(shape))).to(dtype) for shape in shapes)
+    got = bg.grouped_attention_gradients(q, k, v, u, scale=0.5)
+    wide = bg.grouped_attention_gradients(q.float(), k.float(), v.float(), u.float(), scale=0.5)
+    for name, x, y in zip(got._fields, got, wide, strict=True):
+        assert x is None or torch.equal(x, y.to(dtype)), name
