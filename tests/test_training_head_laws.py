@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -9,7 +12,10 @@ from bayesgrad import gradients as laws_of_the_head
 from bayesgrad.training import first_order, head_graph, head_laws
 from bayesgrad.training.config import from_json
 from bayesgrad.training.data import Batch
+from bayesgrad.training.experiments import EXPERIMENTS, SIZES, frame_precision
 from bayesgrad.training.experiments.observations import observations
+from bayesgrad.training.files import plain, read_metrics
+from bayesgrad.training.loop import train
 from bayesgrad.training.runs import Job, Run
 from bayesgrad.training.subject import make_subject
 from bayesgrad.training.updates import Oracle, make_update
@@ -151,3 +157,40 @@ def test_a_model_without_heads_cannot_be_watched(model):
     data = config().as_json() | {"model": model if "kind" in model else config().as_json()["model"] | model}
     with pytest.raises(ValueError, match="laws: got 3, expected 0 for a model without attention"):
         from_json(data)
+
+
+def test_the_record_of_frame_precision_watches_every_run_and_judges_both_protocols(tmp_path):
+    task = {"kind": "bijection", "values": 3, "keys": 3, "batch": 16, "held_out": 16}
+    routed = config(
+        task=task, model={"width": 8}, steps=12, evaluate_every=6, snapshots=5, update={"kind": "adamw", "rate": 0.02}
+    )
+    replaced = replace(routed, task=replace(routed.task, protocol="with"))
+    chain = {"kind": "sticky-markov", "length": 30, "symbols": 3, "d_x": 4, "held_out": 1}
+    published = from_json({"task": chain, "steps": 6, "evaluate_every": 3, "snapshots": 3, "laws": 20})
+    arms = {frame_precision.ROUTED: routed, frame_precision.REPLACED: replaced, frame_precision.PUBLISHED: published}
+    done = []
+    for arm, each in arms.items():
+        for seed in range(3):
+            job = Job("frame-precision", arm, each, seed)
+            result = train(each, seed, job.folder(tmp_path))
+            rows = read_metrics(job.folder(tmp_path) / "metrics.jsonl")
+            rows[-1]["attention_entropy"] = 0.5  # as if routing had formed
+            done.append(Run(job, result, rows))
+    found = plain(frame_precision.summarise("full", done))
+    json.dumps(found, allow_nan=False)
+    assert {row["verdict"] for row in found["results"].values()} == {"confirmed"}
+    assert found["results"]["dynamics.loss-decrease"]["observations"] == 9 * 3
+    assert found["results"]["attention.value-law"]["heads"] == 3 * 3 * (4 + 4 + 1)
+    assert set(found["by_position"]) == {frame_precision.ROUTED, frame_precision.REPLACED}
+    assert set(found["feedback_by_arm"]) == set(arms)
+    # what freezing u costs is known of the one-head model alone
+    assert "frozen_error" in found["feedback_by_arm"][frame_precision.PUBLISHED]
+    assert "frozen_error" not in found["feedback_by_arm"][frame_precision.ROUTED]
+    assert found["with_replacement"]["verdict"] in ("supported", "conditional", "not supported")
+    assert found["with_replacement"]["effect"] != found["claims"][0]["effect"]
+
+
+def test_every_run_of_the_plans_is_watched():
+    for name in ("laws-in-training", "sticky-markov", "frame-precision"):
+        for size in SIZES:
+            assert all(job.config.laws for job in EXPERIMENTS[name].plan(size, {})), (name, size)

@@ -15,6 +15,7 @@ import json
 import os
 import signal
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -350,6 +351,7 @@ def compare(options: argparse.Namespace) -> int:
         if "result" in side:
             side["result"].pop("finished", None)
     found = list(records.differences(left, right))
+    found.sort(key=lambda line: not line.startswith(("state", "claims")))  # what was concluded comes first
     for line in found[:40]:
         print(line)
     if len(found) > 40:
@@ -385,10 +387,9 @@ def print_summary(record: dict[str, Any], where: str, *, long: bool = False) -> 
         span = "" if not row["interval"] else f" [{_number(row['interval'][0])}, {_number(row['interval'][1])}]"
         print(f"  {row['id']}: {row['verdict']} ({_number(row['effect'])}{span} {row['unit']})")
         if long:
-            print(
-                f"      {row['statement']} ({row['source']})\n"
-                f"      criterion {row['criterion_sha'][:12]}: {row['criterion']}"
-            )
+            criterion = f"criterion {row['criterion_sha'][:12]}: {row['criterion']}"
+            for paragraph in (f"{row['statement']} ({row['source']})", criterion):
+                print(textwrap.fill(paragraph, 110, initial_indent=" " * 6, subsequent_indent=" " * 6))
 
 
 def print_run(folder: Path, result: dict[str, Any], metrics: list[dict[str, Any]]) -> None:
