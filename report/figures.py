@@ -65,21 +65,23 @@ def lines(
     y_range: tuple[float, float] | None = None,
     legend: bool = True,
 ) -> Canvas:
-    """Curves with intervals and a legend, named ``floors`` across, ``marks`` upright
-    (what lies before, what after, where); ``log`` is "", "x", "y" or
-    "xy"."""
+    """Curves with intervals, the arms in a legend, floors named at their right end; ``floors``: named lines across;
+    ``marks``: upright lines (what lies before, what after, where); ``log`` is "", "x", "y" or "xy"."""
     xs = finite([value for curve in curves for value in curve.x], "x" in log)
     ys = finite([value for curve in curves for part in (curve.y, curve.low, curve.high) for value in part], "y" in log)
     ys += finite([value for _, value in floors], "y" in log)
     styles = keys(curves)
+    named = [curve.name for curve in curves if curve.kind != "floor"]
+    beside = [(curve.name, shown[-1]) for curve in curves if curve.kind == "floor" and (shown := finite(curve.y))]
     frame = Frame(
         (min(xs), max(xs)),
         y_range or (min(ys), max(ys)),
         names=(x, y),
         log=log,
-        rows=rows([curve.name for curve in curves], width) if legend else 0,
+        rows=rows(named, width) if legend else 0,
         width=width,
         high=174 if width > 300 else 150,
+        right=14 + 5.2 * min(22, max((len(name) for name, _ in beside), default=0)),
         title=title,
         head=0.08 if marks or any(value is max(ys) for _, value in floors) else 0.0,
     )
@@ -91,6 +93,9 @@ def lines(
     for before, after, value in marks:
         frame.upright(value, before, after)
     taken = [point for curve in curves for point in frame.path(curve.x, curve.y)]
+    unit = (canvas.x[1] - canvas.x[0]) / (canvas.width - canvas.left - canvas.right)
+    for *_, value in marks:  # and the words beside the upper end of a mark
+        taken += [(frame.place(value, 1.0)[0] + move * unit, canvas.y[1]) for move in range(-40, 41, 4)]
     for name, value in floors:
         frame.level(name, value, taken)
     for curve, style in zip(curves, styles, strict=True):
@@ -98,8 +103,9 @@ def lines(
         canvas.line(points, style.colour, width=style.width, dash=style.dash, opacity=style.opacity)
         if style.shape:
             canvas.dots(points[:: max(len(points) // 8, 1)], style.colour, size=3, shape=style.shape)
+    frame.beside(beside)
     if legend:
-        frame.legend(styles)
+        frame.legend([style for curve, style in zip(curves, styles, strict=True) if curve.kind != "floor"])
     return canvas
 
 

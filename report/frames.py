@@ -192,6 +192,26 @@ class Frame:
         if after:
             self.canvas.text(at, self.canvas.y[1], after, anchor="start", shift=(5, -6), size=11)
 
+    def beside(self, names: Sequence[tuple[str, float]], gap: float = 11.5) -> None:
+        """Names to the right of the frame, each beside its value at the right end, moved apart where they are close."""
+        canvas = self.canvas
+        top, floor = canvas.at((0, canvas.y[1]))[1], canvas.at((0, canvas.y[0]))[1]
+        wanted = sorted((canvas.at((0, self._up(value)))[1], name) for name, value in names)
+        places: list[float] = []
+        for y, _ in wanted:
+            places.append(max(y, places[-1] + gap) if places else y)
+        down = floor  # those that were pushed out below move up again
+        for n in range(len(places) - 1, -1, -1):
+            places[n] = max(min(places[n], down), top)
+            down = places[n] - gap
+        for (y, name), place in zip(wanted, places, strict=True):
+            start, x = canvas.width - canvas.right, canvas.x[1]
+            unit = (canvas.x[1] - canvas.x[0]) / (start - canvas.left)
+            high = (canvas.y[1] - canvas.y[0]) / (floor - top)
+            ends = [(x, canvas.y[0] + (floor - y) * high), (x + 7 * unit, canvas.y[0] + (floor - place) * high)]
+            canvas.line(ends, "faint", width=0.6)
+            canvas.text(x, canvas.y[0] + (floor - place) * high, plain(name, 22), anchor="start", shift=(9, 0), size=10)
+
     def legend(self, keys: Sequence[Key]) -> None:
         """Samples and names below the axes, in two columns if there is room for the longest name."""
         canvas, columns = self.canvas, _columns([key.name for key in keys], self.canvas.width)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from report.draw import Canvas, Point
-from report.frames import COLOURS, NARROW, SHAPES, Frame, Key, decades, finite, plain, rows
+from report.frames import COLOURS, NARROW, SHAPES, WIDE, Frame, Key, decades, finite, plain, rows
 
 LEVELS = 8
 
@@ -138,6 +138,8 @@ def memory(
     x: str,
     y: str,
     reference: str,
+    width: float = WIDE,
+    title: str = "",
 ) -> Canvas:
     """KL of window filters against the length of their window, and of each model (name, slot, KL, equivalent memory)
     as a line that meets it and drops to the length that it is worth; without a length it runs across."""
@@ -149,7 +151,10 @@ def memory(
         (low, high),
         names=(x, y),
         log="y",
-        rows=rows([reference, *(name for name, *_ in models)]),
+        rows=rows([reference, *(name for name, *_ in models)], width),
+        width=width,
+        high=174 if width >= WIDE else 150,
+        title=title,
         pad=0.0,
     )
     canvas = frame.canvas
