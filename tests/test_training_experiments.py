@@ -115,6 +115,16 @@ def test_a_slope_outside_the_band_is_not_confirmed():
     assert found["dynamics.loss-decrease"]["verdict"] == "confirmed"
 
 
+def test_signs_that_nobody_counted_are_not_confirmed():
+    silent = law()
+    silent["feedback"]["law_agrees"] = None
+    found = obs.observations([made_up("SGD", 0, [2.0, 1.0], laws=silent)])
+    assert found["dynamics.feedback"]["verdict"] == "not confirmed"
+    found = obs.observations([made_up("SGD", seed, [2.0, 1.0], laws=rows) for seed, rows in enumerate((silent, law()))])
+    assert found["dynamics.feedback"]["verdict"] == "confirmed"
+    assert found["dynamics.feedback"]["sign_agreement"] == 1
+
+
 def test_a_first_order_error_is_seen_and_a_vanishing_curvature_is_none():
     flat = obs.second_order_slope(STEPS, changes(c2=0.01, c3=1.0)["residual"]["loss"])
     assert changes(c2=0.01, c3=1.0)["slope"]["loss"] > 2.5

@@ -116,9 +116,10 @@ def observations(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     to_second_order("dynamics.score-step", "residual of the change of g against step size", "g")
     to_second_order("dynamics.feedback-full", "residuals of the changes of b and A against step size", "b", "A")
     to_rounding("dynamics.feedback", "change of b in a value step with a and u held", "exact", "feedback")
-    agrees = min(row["feedback"]["law_agrees"] for row in rows)
+    # null where no pair had a sign to compare
+    agrees = min((share for row in rows if (share := row["feedback"]["law_agrees"]) is not None), default=None)
     out["dynamics.feedback"]["sign_agreement"] = agrees
-    if agrees < 1:
+    if agrees is None or agrees < 1:
         out["dynamics.feedback"]["verdict"] = "not confirmed"
     return out
 
