@@ -28,11 +28,18 @@ _CORNERS = {
               (0.4, 1.1), (-0.4, 1.1), (-0.4, 0.4), (-1.1, 0.4)),
 }  # fmt: skip
 _MATH = re.compile(r"\\([a-zA-Z]+)|_\{([^}]*)\}|_(.)|\^\{([^}]*)\}|\^(.)|(.)")
+MANY = 12
 _ANCHORS = {"start": "west", "middle": "center", "end": "east"}
 
 
 def _number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if abs(value) > 0.004 else "0"
+
+
+def _path(places: Sequence[Point]) -> str:
+    """A stroke through places; of many points a tenth of a point is as near as anybody can see."""
+    shown = (lambda value: f"{value:.1f}".removesuffix(".0")) if len(places) > MANY else _number
+    return "M" + "L".join(f"{shown(x)} {shown(y)}" for x, y in places)
 
 
 def _short(point: Point) -> list[float]:
@@ -86,8 +93,7 @@ class Canvas:
         pattern = DASH[colour] if dash is None else dash
         dashes = f' stroke-dasharray="{pattern}"' if pattern else ""
         dashes += f' stroke-opacity="{opacity}"' if opacity < 1 else ""
-        path = "M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in places)
-        self._svg.append(f'<path class="s-{colour}" d="{path}" stroke-width="{_number(width)}"{dashes}/>')
+        self._svg.append(f'<path class="s-{colour}" d="{_path(places)}" stroke-width="{_number(width)}"{dashes}/>')
         options = [f"draw={colour}", f"line width={_number(width * 0.75)}pt"]
         if pattern:
             lengths = pattern.split()
@@ -112,8 +118,7 @@ class Canvas:
     def area(self, points: Sequence[Point], colour: str, *, strength: float = 0.2) -> None:
         """A filled polygon."""
         places = [self.at(point) for point in points]
-        path = "M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in places) + "Z"
-        self._svg.append(f'<path class="f-{colour}" d="{path}" fill-opacity="{strength}"/>')
+        self._svg.append(f'<path class="f-{colour}" d="{_path(places)}Z" fill-opacity="{strength}"/>')
         corners = " -- ".join(self._down(place) for place in places)
         self._tikz.append(rf"\fill[{colour},fill opacity={strength}] {corners} -- cycle;")
 
@@ -148,7 +153,11 @@ class Canvas:
         s = _number(size)
         if shape in _CORNERS:
             marks = [[(x + size * dx, y + size * dy) for dx, dy in _CORNERS[shape]] for x, y in places]
-            path = "".join("M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in corners) + "Z" for corners in marks)
+            path = "".join(f"{_path(corners)}Z" for corners in marks)
+            if len(marks) > 1:
+                steps = zip(_CORNERS[shape], _CORNERS[shape][1:], strict=False)
+                outline = "".join(f"l{_number(size * (c - a))} {_number(size * (d - b))}" for (a, b), (c, d) in steps)
+                path = "".join(f"M{_number(x)} {_number(y)}{outline}Z" for (x, y), *_ in marks)
             self._svg.append(f'<path class="f-{colour}" d="{path}"/>')
             outline = " ".join(f"{' -- '.join(self._down(corner) for corner in corners)} -- cycle" for corners in marks)
             self._tikz.append(rf"\fill[{colour}] {outline};")

@@ -130,7 +130,7 @@ def test_curves_are_the_record(record):
 def stops(path):
     """The points that a path visits."""
     x = y = 0.0
-    for command, rest in re.findall("([MLhvaZ])([^MLhvaZ]*)", path):
+    for command, rest in re.findall("([MLlhvaZ])([^MLlhvaZ]*)", path):
         numbers = [float(n) for n in re.findall(r"-?\d+\.?\d*", rest)]
         if command in "ML":
             x, y = numbers
@@ -138,7 +138,7 @@ def stops(path):
             x += numbers[0]
         elif command == "v":
             y += numbers[0]
-        elif command == "a":
+        elif command in "al":
             x, y = x + numbers[-2], y + numbers[-1]
         yield x, y
 
