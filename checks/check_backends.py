@@ -359,8 +359,11 @@ FEW = {
 """Heads and layers of few shapes."""
 
 
-def _judge(kind: str, of: st.SearchStrategy, judge: Callable[[Any], None], profile: Profile, seed: int) -> None:
-    """Draw and judge; a failure names the smallest example and the command that shows it again."""
+def _judge(
+    kind: str, of: st.SearchStrategy, judge: Callable[[Any], None], where: str, profile: Profile, seed: int
+) -> None:
+    """Draw and judge; a failure of the test ``where`` names the smallest example and the command."""
+    __tracebackhide__ = True
     last: list[Any] = []
 
     @seeded(derived_seed(kind, seed))
@@ -374,8 +377,8 @@ def _judge(kind: str, of: st.SearchStrategy, judge: Callable[[Any], None], profi
         run()
     except AssertionError as error:
         raise LawFailed(
-            f"{error}\n  smallest:  {last[0]!r}\n"
-            f"  reproduce: pytest checks/check_backends.py -k {kind.rpartition('/')[2]!r} "
+            f"another array library, precision or leading axis changes an answer\n  numbers:   {error}\n"
+            f"  smallest:  {last[0]!r}\n  reproduce: pytest 'checks/check_backends.py::{where}' "
             f"--hypothesis-profile={profile.name} --hypothesis-seed={seed}"
         ) from None
 
@@ -386,7 +389,8 @@ def check_backend(backend: str, kind: str, profile: Profile, draw_seed: int) -> 
     """The same answers from every array library, from read-only arrays, and in every precision."""
     calls: Callable[[Any], dict[str, Arguments]] = _head if kind == "heads" else _layer
     of: st.SearchStrategy = FEW[kind] if "JAX" in backend else HEADS if kind == "heads" else LAYERS
-    _judge(f"backends/{kind}", of, lambda example: judge_backend(calls(example), backend), profile, draw_seed)
+    where = f"check_backend[{kind}-{backend}]"
+    _judge(f"backends/{kind}", of, lambda example: judge_backend(calls(example), backend), where, profile, draw_seed)
 
 
 @pytest.mark.parametrize("kind", ["heads", "layers"])
@@ -399,7 +403,8 @@ def check_leading_axes(kind: str, profile: Profile, draw_seed: int) -> None:
         else:
             judge_stacked(_layer(example), _layer(turned_layer(example)))
 
-    _judge(f"leading/{kind}", HEADS if kind == "heads" else LAYERS, judge, profile, draw_seed)
+    where = f"check_leading_axes[{kind}]"
+    _judge(f"leading/{kind}", HEADS if kind == "heads" else LAYERS, judge, where, profile, draw_seed)
 
 
 def _limits(profile: Profile) -> settings:

@@ -96,6 +96,7 @@ def checks(
         where = f"checks/{function.__module__.rpartition('.')[2]}.py::{function.__name__}"
 
         def check_it(record_property: Callable[[str, object], None], profile: Profile, draw_seed: int) -> None:
+            __tracebackhide__ = True
             command = f'pytest "{where}" --hypothesis-profile={profile.name} --hypothesis-seed={draw_seed}'
             tally = run(
                 check,
@@ -121,6 +122,7 @@ def checks(
 
 def settle(tally: Tally, record_property: Callable[[str, object], None]) -> None:
     """Hand a tally to the ledger, and fail if the law failed."""
+    __tracebackhide__ = True
     record_property(PROPERTY, tally.as_record())
     if tally.failure:
         raise LawFailed(tally.failure)

@@ -48,6 +48,8 @@ def test_a_wrong_law_fails_and_the_message_says_everything() -> None:
     tally = run(about(lambda head: {"s": -right(head)["s"]}), examples=60, command="the command")
     for part in ("attention.routing-law does not hold", "forward jets", "expected", "Head(q=np.array(", "the command"):
         assert part in tally.failure
+    # The other oracle says what it expects of the same entry.
+    assert "others:    PyTorch reverse mode expects" in tally.failure
     # q, k, v and u, and nothing that the failure does not need.
     assert tally.failure.count("array") == 4
 

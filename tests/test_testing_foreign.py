@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import bayesgrad.testing as testing
 from bayesgrad.testing.demonstrations import DEMONSTRATIONS, numpy_right, torch_at_the_edge
-from bayesgrad.testing.foreign import Capabilities, Ledger, check, load
+from bayesgrad.testing.foreign import Capabilities, Finding, Ledger, check, judge, load
 from derivations.evidence import ROOT
 
 FAST: dict[str, Any] = {"examples": 24}
@@ -48,7 +49,15 @@ def test_the_subtly_wrong_function_fails_with_a_smallest_example() -> None:
     # One query and two keys: fewer cannot tell the two means apart.
     assert case.example.count("], [") == 2
     assert "expected" in case.detail
-    assert any("smallest" in line for line in ledger.lines())
+    lines = ledger.lines()
+    assert any("smallest" in line for line in lines)
+    assert lines[1].startswith("claims: any mask, any scale")
+    assert lines[-2].startswith("not ok: random blocks, float64 (wrong)")
+    # The command that the ledger names shows the same numbers again.
+    head = eval(case.example, {"np": np, "Head": testing.Head})
+    with pytest.raises(Finding, match="expected") as found:
+        judge(DEMONSTRATIONS["wrong"][0], head)
+    assert found.value.detail == case.detail
 
 
 def altered(change: Callable[..., Any]) -> Callable[..., Any]:

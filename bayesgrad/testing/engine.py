@@ -196,22 +196,34 @@ def disagreements(
             yield oracle, name, difference(got[name], reference, bound, dtype)
 
 
-def report_violation(check: Check, example: Example, oracle: str, name: str, worst: Difference, command: str) -> str:
-    """The whole story of a failure, for a person: law, oracle, input, both numbers, command."""
+def report_violation(
+    check: Check,
+    example: Example,
+    oracle: str,
+    name: str,
+    worst: Difference,
+    command: str,
+    said: Mapping[str, Mapping[str, Reference]] | None = None,
+) -> str:
+    """The whole story of a failure, for a person: law, oracle, input, both numbers, what others say, command."""
     where = f"{name}{list(worst.index)}" if worst.index else name
     numbers = worst.why or (
         f"{where} = {worst.got!r}, expected {worst.expected!r} "
         f"(off by {worst.in_tolerance:.3g} tolerances of {worst.tolerance:.3g})"
     )
-    return "\n".join(
-        (
-            f"{check.label} does not hold",
-            f"  against:   {oracle}",
-            f"  numbers:   {numbers}",
-            f"  smallest:  {example!r}",
-            f"  reproduce: {command}",
-        )
-    )
+    states = (check.of.__doc__ or "").strip().splitlines()
+    lines = [f"{check.label} does not hold"]
+    lines += [f"  law:       {states[0]}"] if states and check.name else []
+    lines += [f"  against:   {oracle}", f"  numbers:   {numbers}"]
+    for other, quantities in (said or {}).items():
+        known = quantities.get(name)
+        if other == oracle or known is None or worst.why:
+            continue
+        if known.direction is not None:
+            lines.append(f"  others:    {other} knows {name} along one direction only")
+        else:
+            lines.append(f"  others:    {other} expects {float(known.value[worst.index])!r} there")
+    return "\n".join((*lines, f"  smallest:  {example!r}", f"  reproduce: {command}"))
 
 
 def derived_seed(label: str, seed: int) -> int:
@@ -253,7 +265,7 @@ def run(
             tally.worst_in_tolerance = max(tally.worst_in_tolerance, worst.in_tolerance)
             tally.worst_error = max(tally.worst_error, worst.relative)
             if not worst.agrees:
-                raise LawViolation(report_violation(check, example, oracle, name, worst, command))
+                raise LawViolation(report_violation(check, example, oracle, name, worst, command, said))
         vacuous = is_vacuous(measure, check.main)
         tally.vacuous += vacuous
         tally.examples += not vacuous
@@ -276,7 +288,7 @@ def run(
             tally.worst_in_tolerance = max(tally.worst_in_tolerance, worst.in_tolerance)
             if not worst.agrees:
                 against = f"{check.oracles[0].name} (the statement differs, part {key}, not the code)"
-                raise LawViolation(report_violation(check, example, against, name, worst, command))
+                raise LawViolation(report_violation(check, example, against, name, worst, command, said))
         for key, claim in open_laws.items():
             name = check.states[claim.part]
             if name in measure:
