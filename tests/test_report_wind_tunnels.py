@@ -198,8 +198,8 @@ def test_figures_stand_beside_their_claims():
 def test_ranges_are_never_pooled():
     rows = cells(table(sample.wind_tunnel("hmm"), "ranges"))
     assert [row[:2] for row in rows[:2]] == [
-        ["learned positions", "trained, 1–8"],
-        ["learned positions", "beyond, 9–12"],
+        ["learned positions", "trained, 1\u00a0to\u00a08"],
+        ["learned positions", "beyond, 9\u00a0to\u00a012"],
     ]
     assert rows[0][2] != rows[1][2]
 

@@ -216,7 +216,8 @@ def _positions(record: Record, arm: str, kind: str) -> str:
     words = "trained" if kind == "in_range" else "beyond"
     if not end or end >= last:
         return words
-    return f"{words}, {min(row['position'])}–{end}" if kind == "in_range" else f"{words}, {end + 1}–{last}"
+    first, final = (min(row["position"]), end) if kind == "in_range" else (end + 1, last)
+    return f"{words}, {first}\u00a0to\u00a0{final}"
 
 
 def memories(record: Record) -> Piece | None:
