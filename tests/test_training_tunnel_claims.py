@@ -72,6 +72,8 @@ def test_the_perceptron(kls, expected):
 def test_following_single_sequences(share, expected):
     runs = [] if share is None else arm(x4.REPLACED, GOOD, by_sequence={"share_followed": share})
     assert verdict("tracks-single-sequences", runs) == expected
+    untrained = arm(x4.REPLACED, [UNIFORM, *GOOD[1:]], by_sequence={"share_followed": share})
+    assert verdict("tracks-single-sequences", untrained) == claims.NOT_TESTED
 
 
 def remembering(name: str, kls: list[float], memories: list[float]) -> list[Run]:
