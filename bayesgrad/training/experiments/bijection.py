@@ -68,12 +68,19 @@ def _reach(values: int, keys: int, steps: int, batch: int, model: Transformer, u
     )
 
 
+def replaced(model: Transformer, steps: int, **task: Any) -> Config:
+    """With replacement a key must be looked up. AdamW at the rates of the search stays on the plateau before that for
+    all of these steps, Muon does not."""
+    config = _config(model, 0.002, steps, **task | {"protocol": "with"})
+    return replace(config, update=replace(LONGER, rate=0.02, rate_other=0.002))
+
+
 def quick() -> list[Job]:
     """Two seeds of every arm at fixed rates: what the machinery says, not what is judged in the end."""
     task: dict[str, Any] = {"values": 5, "keys": 5, "batch": 64, "held_out": 512}
     arms = {arm: _config(model, 0.006, QUICK_STEPS, **task) for arm, model in TINY.items()}
     arms[ALONE] = _config(Transformer(layers=2, width=32, heads=2, attention_layers=0), 0.006, QUICK_STEPS, **task)
-    arms[REPLACED] = _config(TINY[TRANSFORMER], 0.006, QUICK_STEPS, **task | {"keys": 7, "protocol": "with"})
+    arms[REPLACED] = replaced(TINY[TRANSFORMER], QUICK_STEPS, **task | {"keys": 7})
     return [Job(ID, arm, config, seed) for arm, config in arms.items() for seed in range(2)]
 
 
@@ -89,10 +96,8 @@ def plan(size: Size, done: Done) -> list[Job]:
         Job(ID, EIGHT, _reach(8, 8, 26000, 64, Transformer(layers=2, width=64, heads=4), LONGER), 0),
         Job(ID, TWENTY, _reach(20, 19, 36000, 64, Transformer(layers=2, width=96, heads=4), LONGER), 0),
     ]
-    # AdamW at the rates of the search stays on the plateau before lookup for all of these steps, Muon does not
-    replaced = _config(SMALL[TRANSFORMER], 0.002, STEPS, **task | {"keys": 12, "protocol": "with"})
-    replaced = replace(replaced, update=replace(LONGER, rate=0.02, rate_other=0.002))
-    jobs += [Job(ID, REPLACED, replaced, seed) for seed in range(5)]
+    looks_up = replaced(SMALL[TRANSFORMER], STEPS, **task | {"keys": 12})
+    jobs += [Job(ID, REPLACED, looks_up, seed) for seed in range(5)]
     compared, best = tuning.tuned(ID, arms, 5, done)
     jobs += compared
     if TRANSFORMER in best:
