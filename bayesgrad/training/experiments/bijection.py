@@ -72,7 +72,8 @@ def replaced(model: Transformer, steps: int, **task: Any) -> Config:
     """With replacement a key must be looked up. AdamW at the rates of the search stays on the plateau before that for
     all of these steps, Muon does not."""
     config = _config(model, 0.002, steps, **task | {"protocol": "with"})
-    return replace(config, update=replace(LONGER, rate=0.02, rate_other=0.002))
+    update = replace(LONGER, rate=0.02, rate_other=0.002, warm_up=min(300, steps // 8))
+    return replace(config, update=update)
 
 
 def quick() -> list[Job]:
