@@ -28,7 +28,7 @@ class Strip:
         """Two in a line; a last one that is alone stands on the left."""
         drawn = [panel.tikz() for panel in self.panels]
         if len(drawn) > 2 and len(drawn) % 2:
-            drawn.append(rf"\hspace{{{0.8 * self.panels[-1].width:.1f}pt}}")
+            drawn.append(rf"\rule{{{0.8 * self.panels[-1].width:.1f}pt}}{{0pt}}")
         pairs = ["\n\\quad\n".join(drawn[n : n + 2]) for n in range(0, len(drawn), 2)]
         return "\n\\par\\medskip\n".join(pairs)
 

@@ -323,3 +323,11 @@ def test_a_model_that_is_too_low_lies_below_the_diagonal():
     xs, ys = zip(*stops(first.get("d")), strict=True)
     assert (min(xs), max(ys)) == pytest.approx(canvas.at((0.8, 0.0)))
     assert (max(xs), min(ys)) == pytest.approx(canvas.at((1.0, 0.2)))
+
+
+def test_a_last_panel_stands_on_the_left(record):
+    three = drawings(record)["sequences-of-others"]
+    assert len(three.panels) == 3
+    first, second = three.tikz().split(r"\par\medskip")
+    assert (first.count(r"\begin{tikzpicture}"), second.count(r"\begin{tikzpicture}")) == (2, 1)
+    assert r"\rule{211.2pt}{0pt}" in second  # glue would vanish at the end of the line
