@@ -148,3 +148,13 @@ def check_heads_apart(layer: Layer) -> dict[str, Any]:
     u = heads.split_heads(layer.logit_gradient() @ layer.W_O.T, layer.heads)
     got = heads.grouped_attention_gradients(q, k, v, u, mask=layer.mask, scale=layer.scale)
     return {"queries": got.queries, "keys": got.keys, "values": got.values, "upstream": u}
+
+
+@checks("attention.multi-head", oracle=HEADS_APART, given=layers(heads=GROUPS, pairs=True), share=0.25)
+def check_heads_apart_with_bias_and_dropout(layer: Layer) -> dict[str, Any]:
+    """The same where the scores have a bias and the weights a dropout multiplier, each in its place."""
+    q, k, v = by_head(layer)
+    u = heads.split_heads(layer.logit_gradient() @ layer.W_O.T, layer.heads)
+    pairs = {"bias": layer.beta, "dropout": layer.dropout}
+    got = heads.grouped_attention_gradients(q, k, v, u, mask=layer.mask, scale=layer.scale, **pairs)
+    return {"queries": got.queries, "keys": got.keys, "values": got.values, "upstream": u}
