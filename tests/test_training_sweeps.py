@@ -89,9 +89,11 @@ def test_a_worker_ends_when_its_parent_is_killed(tmp_path):
     config.write_text(json.dumps(TOY.as_json() | {"steps": 10**6, "evaluate_every": 10**6, "checkpoint_every": 1000}))
     command = [*PYTHON, "run", str(config), "--runs", str(tmp_path / "runs")]
     parent = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-    metrics = next_file(tmp_path / "runs", "metrics.jsonl")
-    parent.kill()
-    parent.wait()
+    try:
+        metrics = next_file(tmp_path / "runs", "metrics.jsonl")
+    finally:
+        parent.kill()
+        parent.wait()
     with files.locked(metrics.parent, patience=30):  # the orphan held it
         size = metrics.stat().st_size
         time.sleep(0.3)
@@ -135,9 +137,12 @@ def test_a_cluster_that_loses_a_worker_loses_no_run(tmp_path):
         sweeping = subprocess.Popen(
             [*command, str(tmp_path / "cluster"), "--scheduler", address], cwd=ROOT, stdout=subprocess.PIPE, text=True
         )
-        next_file(tmp_path / "cluster", "step-0000050.pt")
-        os.kill(int(pids[0]), signal.SIGKILL)
-        output, _ = sweeping.communicate(timeout=240)
+        try:
+            next_file(tmp_path / "cluster", "step-0000050.pt")
+            os.kill(int(pids[0]), signal.SIGKILL)
+            output, _ = sweeping.communicate(timeout=240)
+        finally:
+            sweeping.kill()
         assert sweeping.returncode == 0, output
     finally:
         cluster.communicate(timeout=60)
