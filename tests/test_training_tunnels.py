@@ -16,9 +16,9 @@ from torch.nn import functional as F
 from bayesgrad.tasks import bijection, hmm_encoding
 from bayesgrad.training import files, transformer, tunnels, wind_tunnel
 from bayesgrad.training.config import LSTM, MLP, AdamW, Bijection, Config, Hmm, Muon, Transformer, from_json
+from bayesgrad.training.experiments import EXPERIMENTS, tuning
 from bayesgrad.training.experiments import bijection as x4
 from bayesgrad.training.experiments import hmm as x5
-from bayesgrad.training.experiments import tuning
 from bayesgrad.training.loop import train
 from bayesgrad.training.muon import inner, orthogonalised
 from bayesgrad.training.runs import Run
@@ -322,6 +322,28 @@ def test_the_search_goes_on_until_its_best_rate_is_inside():
         assert {job.seed for job in jobs if job.role == "tuning"} == {tuning.SEED}
         finals = [job for job in jobs if job.role == "final"]
         assert [(job.seed, job.config.update.rate) for job in finals] == [(0, best), (1, best)]
+
+
+@pytest.mark.parametrize("each", EXPERIMENTS.values(), ids=lambda each: each.id)
+@pytest.mark.parametrize("size", ["quick", "full"])
+def test_an_arm_is_one_config_and_each_seed_runs_once(each, size):
+    """With every search answered at once: rates near the bottom of the ladder do best."""
+    done: dict[str, Run] = {}
+    for _ in range(20):
+        jobs = each.plan(size, done)
+        new = [job for job in jobs if job.name not in done]
+        if not new:
+            break
+        for job in new:
+            row = {"step": 1, "loss": 0.5, "held_out_kl_bits": getattr(job.config.update, "rate", 0.0)}
+            done[job.name] = Run(job, {"state": "finished"}, [{"step": 0, "loss": 1.0}, row])
+    else:
+        raise AssertionError("the plan never ends")
+    finals = [job for job in jobs if job.role == "final"]
+    for arm in {job.arm for job in finals}:
+        members = [job for job in finals if job.arm == arm]
+        assert len({job.config.hash for job in members}) == 1, arm
+        assert sorted(job.seed for job in members) == list(range(len(members))), arm
 
 
 PUBLISHED = sorted((CHECKOUT / "configs").glob("*.json"))

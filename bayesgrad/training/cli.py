@@ -165,9 +165,11 @@ def run_experiment(each: Experiment, size: Any, root: Path, options: argparse.Na
     done: dict[str, Run] = {}
     jobs, status = first, 0
     while True:
-        done |= collect([job for job in jobs if job.name not in done], root, stamp)
+        found = collect([job for job in jobs if job.name not in done], root, stamp)
+        done |= found
         jobs = each.plan(size, done)
-        done |= collect([job for job in jobs if job.name not in done], root, stamp)
+        if found:
+            continue  # what is named now may have been done before, too
         todo = [job for job in jobs if job.name not in done]
         if not todo:
             break

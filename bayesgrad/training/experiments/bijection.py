@@ -102,12 +102,8 @@ def plan(size: Size, done: Done) -> list[Job]:
     compared, best = tuning.tuned(ID, arms, 5, done)
     jobs += compared
     if TRANSFORMER in best:
-        model, rate = SMALL[TRANSFORMER], best[TRANSFORMER]
-        with_replacement = _config(model, rate, STEPS, **task | {"keys": 12, "protocol": "with"})
-        alone = _config(Transformer(layers=2, width=48, heads=4, attention_layers=0), rate, STEPS, **task)
-        jobs += [
-            Job(ID, arm, c, seed) for arm, c in ((REPLACED, with_replacement), (ALONE, alone)) for seed in range(5)
-        ]
+        position = Transformer(layers=2, width=48, heads=4, attention_layers=0)
+        jobs += [Job(ID, ALONE, _config(position, best[TRANSFORMER], STEPS, **task), seed) for seed in range(5)]
     return jobs
 
 

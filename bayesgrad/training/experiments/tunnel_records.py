@@ -122,6 +122,7 @@ def body(runs: Sequence[Run], labels: Sequence[str]) -> dict[str, Any]:
     tables: dict[str, Any] = {arm: arm_summary(members) for arm, members in arms.items()}
     for arm, members in arms.items():
         tables[arm]["model"] = members[0].job.config.model.kind
+        tables[arm]["seconds"] = round(float(np.mean([run.result["seconds"] for run in members])), 1)
     tasks: set[str] = set()
     curves = {}
     for arm, members in arms.items():
@@ -138,7 +139,6 @@ def body(runs: Sequence[Run], labels: Sequence[str]) -> dict[str, Any]:
         "calibration": {arm: members[0].result["calibration"] for arm, members in arms.items()},
         "memory": {arm: row for arm, row in memories.items() if row is not None},
         "trained": {arm: trained(members) for arm, members in arms.items()},
-        "seconds": {arm: float(np.mean([run.result["seconds"] for run in members])) for arm, members in arms.items()},
         "floors": {arm: members[0].result["facts"]["floors"] for arm, members in arms.items()},
         "facts": next(iter(arms.values()))[0].result["facts"],
         "tuning": rows(runs),
