@@ -232,6 +232,27 @@ def toy_experiment(tmp_path, monkeypatch):
     return ["run", "laws-in-training", "--runs", str(tmp_path / "runs"), "--workers", "1"]
 
 
+def test_stages_that_were_done_before_are_all_in_the_record(toy_experiment, tmp_path, monkeypatch):
+    """Each seed is planned only when the one before it is done: with all of them on disk, all must be asked for."""
+    from dataclasses import replace
+
+    from bayesgrad.training import cli
+
+    toy = cli.EXPERIMENTS["laws-in-training"]
+    every = toy.plan("quick", {})
+
+    def staged(size, done):
+        return every[: 1 + sum(job.name in done for job in every)][:3]
+
+    monkeypatch.setitem(cli.EXPERIMENTS, "laws-in-training", replace(toy, plan=staged))
+    path = records.path_of(tmp_path, "laws-in-training", "quick")
+    for _ in range(2):
+        assert cli.main(toy_experiment) == 0
+        record = records.load(path)
+        assert record["runs"] == {"done": 3, "planned": 3}
+        path.unlink()
+
+
 def test_a_record_is_made_once_and_then_fresh(toy_experiment, tmp_path, capsys):
     from bayesgrad.training import cli
 
