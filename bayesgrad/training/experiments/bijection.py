@@ -68,7 +68,7 @@ def _reach(values: int, keys: int, steps: int, batch: int, model: Transformer, u
     )
 
 
-def replaced(model: Transformer, steps: int, **task: Any) -> Config:
+def replaced(model: Any, steps: int, **task: Any) -> Config:
     """With replacement a key must be looked up. AdamW at the rates of the search stays on the plateau before that for
     all of these steps, Muon does not."""
     config = _config(model, 0.002, steps, **task | {"protocol": "with"})
