@@ -103,17 +103,23 @@ def test_a_folder_that_may_not_be_written_is_one_sentence(there):
         assert "\n" not in said
 
 
+# a limit set by the child itself: nothing may be forked from a process in which JAX has started its threads
+SMALL = """
+import resource, sys
+from bayesgrad.training.cli import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 def test_the_command_line_says_it_in_one_sentence_and_goes_on_when_there_is_room(tmp_path):
     config = tmp_path / "mine.json"
     config.write_text(json.dumps(CONFIG.as_json()))
-    command = [sys.executable, "-m", "bayesgrad.training", "run", str(config), "--runs", str(tmp_path / "runs")]
-
-    def small() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
-
-    done = subprocess.run(command, cwd=ROOT, preexec_fn=small, capture_output=True, text=True, check=False)
+    asked = ["run", str(config), "--runs", str(tmp_path / "runs")]
+    done = subprocess.run([sys.executable, "-c", SMALL, *asked], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("\n") == 1
     assert "cannot write (File too large); make room" in done.stderr
+    command = [sys.executable, "-m", "bayesgrad.training", *asked]
     again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr

@@ -215,12 +215,16 @@ def report_violation(
     lines = [f"{check.label} does not hold"]
     lines += [f"  law:       {states[0]}"] if states and check.name else []
     lines += [f"  against:   {oracle}", f"  numbers:   {numbers}"]
+    mine = (said or {}).get(oracle, {}).get(name)
+    along = None if mine is None else mine.direction
     for other, quantities in (said or {}).items():
         known = quantities.get(name)
         if other == oracle or known is None or worst.why:
             continue
         if known.direction is not None:
             lines.append(f"  others:    {other} knows {name} along one direction only")
+        elif along is not None:
+            lines.append(f"  others:    {other} expects {float(np.sum(known.value * along))!r} along that direction")
         else:
             lines.append(f"  others:    {other} expects {float(known.value[worst.index])!r} there")
     return "\n".join((*lines, f"  smallest:  {example!r}", f"  reproduce: {command}"))
