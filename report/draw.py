@@ -228,8 +228,8 @@ class Canvas:
         """The picture as an element of the page."""
         wide = " wide" if self.width >= 400 else ""
         return (
-            f'<svg class="picture{wide}" viewBox="0 0 {_number(self.width)} {_number(self.height)}" aria-hidden="true" '
-            f'focusable="false">{"".join(self._svg)}</svg>'
+            f'<svg class="picture{wide}" viewBox="0 0 {_number(self.width)} {_number(self.height)}" aria-hidden="true">'
+            f"{''.join(self._svg)}</svg>"
         )
 
     def tikz(self) -> str:

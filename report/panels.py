@@ -43,8 +43,9 @@ def sequence(
     y: str,
     top: float,
     marks: Sequence[float] = (),
+    every: int = 1,
 ) -> Canvas:
-    """One sequence: marks of the model on the line of what is exact, from 0 to ``top``."""
+    """One sequence: marks of the model (at ``every`` n-th position) on the line of what is exact, from 0 to ``top``."""
     frame = Frame(
         (min(position), max(position)),
         (0.0, top),
@@ -58,7 +59,7 @@ def sequence(
     for at in marks:
         frame.upright(at)
     canvas.line(frame.path(position, exact), "ink", width=1.2)
-    canvas.dots(frame.path(position, model), colour, size=2.6, shape=shape)
+    canvas.dots(frame.path(position[::every], model[::every]), colour, size=2.6, shape=shape)
     frame.legend([Key("exact", "ink", width=1.2), Key("model", colour, shape, width=0.01)])
     return canvas
 

@@ -56,7 +56,8 @@ def claim_rows(context: Context) -> list[tuple[str, ...]]:
         bounds = claim["interval"]
         span = f" [{number(bounds[0])}, {number(bounds[1])}]" if bounds else ""
         effect = "–" if claim["effect"] is None else f"{number(claim['effect'])}{span} {claim['unit']}".strip()
-        out.append((claim["statement"], claim["source"], f"**{claim['verdict']}**", effect))
+        row = (claim["statement"], claim["source"], f"**{claim['verdict']}**", effect)
+        out.append(tuple(cell.replace("||", "‖").replace("|", "¦") for cell in row))  # a bar would end the cell
     return out
 
 

@@ -168,7 +168,12 @@ def test_the_status_table(tmp_path, own_readme, capsys):
 
 def judged(verdict: str):
     def change(found) -> None:
-        found["observed"]["claims"][0] |= {"verdict": verdict, "effect": 2.5, "interval": [2.0, 3.0], "unit": "bits"}
+        found["observed"]["claims"][0] |= {
+            "verdict": verdict,
+            "effect": 2.5,
+            "interval": [2.0, 3.0],
+            "unit": "bits, KL(p || q)",
+        }
 
     return change
 
@@ -179,7 +184,7 @@ def test_what_the_claims_came_to(tmp_path, own_readme, capsys):
     text = own_readme.read_text(encoding="utf-8")
     begin, end = readme.MARKERS[1]
     inside = text[text.index(begin) : text.index(end)]
-    assert "| **supported** | 2.50 [2.00, 3.00] bits |" in inside
+    assert "| **supported** | 2.50 [2.00, 3.00] bits, KL(p ‖ q) |" in inside
     assert "not tested" not in inside
     assert call(tmp_path, "--readme", "--check") == 0
     sample.write(tmp_path / "evidence", judged("not supported"))

@@ -16,6 +16,7 @@ from report.sections.pieces import Piece, Record, agree, named, rounded, rows_wi
 from report.sections.summary import anchor
 
 SEQUENCES = 4
+CROWD = 25
 PANELS = 4
 
 
@@ -41,7 +42,7 @@ def traces(record: Record) -> Piece | None:
     pieces = [_traces(record, f"{anchor(record)}-sequences", own, caption)]
     if others:
         caption = prose("The first of these sequences, or one like it, as every other arm sees it.")
-        told = _traces(record, f"{anchor(record)}-sequences-of-others", others, caption)
+        told = _traces(record, f"{anchor(record)}-sequences-of-others", others, caption, crowd=CROWD)
         pieces.append(Piece((Details((Msg("ui.others"),), told.blocks),), told.drawings))
     return together(pieces)
 
@@ -57,7 +58,10 @@ def _mean_kl(sequences: Sequence[Mapping[str, Any]]) -> float:
     return sum(values) / len(values) if values else float("inf")
 
 
-def _traces(record: Record, name: str, told: Sequence[tuple[str, str, Mapping[str, Any]]], caption: Any) -> Piece:
+def _traces(
+    record: Record, name: str, told: Sequence[tuple[str, str, Mapping[str, Any]]], caption: Any, crowd: int = 1000
+) -> Piece:
+    """Panels side by side; a sequence of more than ``crowd`` positions has a mark at every second one."""
     top = 1.05 * max(
         value
         for _, _, row in told
@@ -80,6 +84,7 @@ def _traces(record: Record, name: str, told: Sequence[tuple[str, str, Mapping[st
                 slot=slot(record, arm),
                 y="entropy (bits)",
                 top=top,
+                every=1 + (len(row["position"]) > crowd),
                 marks=[ends[arm] + 0.5] if arm in ends and ends[arm] < max(row["position"]) else (),
             )
             for title, arm, row in told
