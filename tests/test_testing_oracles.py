@@ -21,6 +21,7 @@ from bayesgrad.theorems import THEOREMS
 from checks.mutants import load_checks
 from checks.registry import CHECKS
 from derivations.evidence import ROOT
+from tests._needed import needed
 
 load_checks()
 FOLDERS = (ROOT / "bayesgrad" / "testing" / "oracles", ROOT / "checks" / "oracles")
@@ -152,8 +153,8 @@ def close(got: dict[str, Any], expected: dict[str, Any]) -> None:
         np.testing.assert_allclose(got[name], y, rtol=1e-11, atol=1e-12 * (1 + np.abs(y).max(initial=0)), err_msg=name)
 
 
-@pytest.mark.skipif(not padded.installed(), reason="JAX is not installed")
 def test_padding_changes_no_answer() -> None:
+    needed(padded.installed(), "JAX")
     for head in example_of(strategies.heads(), 30)[-20:]:
         close(padded.gradients(head, *HEAD), reverse.gradients(head, *HEAD))
     for logits in example_of(strategies.logits(), 30)[-20:]:
@@ -164,8 +165,8 @@ def test_padding_changes_no_answer() -> None:
         close(padded_layer.layer_gradients(layer, *names), reverse.layer_gradients(layer, *names))
 
 
-@pytest.mark.skipif(not padded.installed(), reason="JAX is not installed")
 def test_an_example_larger_than_the_block_gets_a_larger_block() -> None:
+    needed(padded.installed(), "JAX")
     (head,) = example_of(strategies.heads(sizes=[(7, 6, 8, 9)], masks=False, dropout=False), 1)
     close(padded.gradients(head, *HEAD), reverse.gradients(head, *HEAD))
 
@@ -205,8 +206,7 @@ def test_importing_the_kit_imports_no_jax_and_without_jax_nobody_asks_it() -> No
 
 
 def test_double_precision_stays_inside() -> None:
-    if not padded.installed():
-        pytest.skip("JAX is not installed")
+    needed(padded.installed(), "JAX")
     import jax
 
     before = jax.config.jax_enable_x64

@@ -16,18 +16,24 @@ import numpy as np
 TINY = 1e-300
 
 
+def entropy(p: np.ndarray) -> np.ndarray:
+    """Entropy in bits along the last axis."""
+    return np.asarray(-np.where(p > 0, p * np.log2(np.maximum(p, TINY)), 0.0).sum(-1))
+
+
+def divergence(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """KL(p || q) in bits along the last axis; a q of zero counts as 1e-300, so that the figure stays finite."""
+    ratio = np.log2(np.where(p > 0, p, 1.0)) - np.log2(np.maximum(q, TINY))
+    return np.asarray(np.where(p > 0, p * ratio, 0.0).sum(-1))
+
+
 def predictive_metrics(bayes: np.ndarray, model: np.ndarray, targets: np.ndarray) -> dict[str, float]:
     """Metrics of one sequence: ``bayes`` and ``model`` (n, C), rows summing to 1; ``targets`` (n,)."""
-    log_q = np.log2(np.maximum(model, TINY))
-    log_p = np.log2(np.where(bayes > 0, bayes, 1.0))
-    kl = np.where(bayes > 0, bayes * (log_p - log_q), 0.0).sum(-1)
-    entropy_p = -(bayes * log_p).sum(-1)
-    entropy_q = -np.where(model > 0, model * log_q, 0.0).sum(-1)
     nats = -np.log(np.maximum(np.take_along_axis(model, targets[..., None], -1), TINY))
     return {
         "loss_nats": float(nats.mean()),
-        "kl_bits": float(kl.mean()),
-        "entropy_mae_bits": float(np.abs(entropy_p - entropy_q).mean()),
+        "kl_bits": float(divergence(bayes, model).mean()),
+        "entropy_mae_bits": float(np.abs(entropy(bayes) - entropy(model)).mean()),
         "total_variation": float(0.5 * np.abs(bayes - model).sum(-1).mean()),
         "excluded": float(np.where(bayes > 0, 0.0, model).sum(-1).mean()),
     }

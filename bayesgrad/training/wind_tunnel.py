@@ -17,23 +17,12 @@ from typing import Any
 import numpy as np
 
 from bayesgrad.tasks.hmm_floors import WINDOWS, equivalent_memory
-from bayesgrad.training.metrics import TINY, predictive_metrics
+from bayesgrad.training.metrics import TINY, divergence, entropy, predictive_metrics
 
 TRACES = 4
 BINS = 20
 TENTH = 0.1
 DIGITS = 7
-
-
-def entropy(p: np.ndarray) -> np.ndarray:
-    """Entropy in bits along the last axis."""
-    return np.asarray(-np.where(p > 0, p * np.log2(np.maximum(p, TINY)), 0.0).sum(-1))
-
-
-def divergence(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """KL(p || q) in bits along the last axis."""
-    ratio = np.log2(np.where(p > 0, p, 1.0)) - np.log2(np.maximum(q, TINY))
-    return np.asarray(np.where(p > 0, p * ratio, 0.0).sum(-1))
 
 
 def _rounded(values: np.ndarray) -> list[float]:

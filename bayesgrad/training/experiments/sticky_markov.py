@@ -18,6 +18,7 @@ from bayesgrad.training.claims import CONDITIONAL, NOT_SUPPORTED, NOT_TESTED, SU
 from bayesgrad.training.config import SGD, Alternating, Config, Natural, StickyMarkov
 from bayesgrad.training.experiments.base import Done, Experiment, Size, arm_summary, by_arm
 from bayesgrad.training.experiments.observations import feedback_figures, observations
+from bayesgrad.training.experiments.tuning import rows
 from bayesgrad.training.runs import Job, Run
 from bayesgrad.training.statistics import first_at_most, interval, sign_flip_p, summary
 
@@ -234,20 +235,6 @@ def _stated(runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def tuning(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """What the tuning runs gave: arm, update, seed, held-out KL in bits (null where it diverged or got worse)."""
-    return [
-        {
-            "arm": run.arm,
-            "update": run.job.config.as_json()["update"],
-            "seed": run.seed,
-            "held_out_kl_bits": round(held_out_kl(run), 6),
-        }
-        for run in runs
-        if run.job.role == "tuning"
-    ]
-
-
 def summarise(size: Size, runs: Sequence[Run]) -> dict[str, Any]:
     example = next(run for run in runs if run.job.role == "final").result
     arms = by_arm(runs)
@@ -257,7 +244,7 @@ def summarise(size: Size, runs: Sequence[Run]) -> dict[str, Any]:
         "order": order(runs),
         "to_common_loss": to_common_loss(runs, PLAIN, tuple(PUBLISHED)),
         "to_common_loss_tuned": to_common_loss(runs, PLAIN_TUNED, tuple(TUNED)),
-        "tuning": tuning(runs),
+        "tuning": rows(runs, held_out_kl),
         "stated_row": _stated(runs),
         "facts": example["facts"],
         "heat_map": {"arm": PLAIN, "seed": 0} | example["heat_map"],

@@ -64,14 +64,14 @@ def tuned(
     return jobs, best
 
 
-def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """What the tuning runs gave: arm, update, seed, held-out KL in bits (null where a run diverged)."""
+def rows(runs: Sequence[Run], score: Callable[[Run], float] = held_out_kl) -> list[dict[str, Any]]:
+    """What the tuning runs gave: arm, update, seed, held-out KL in bits (null where ``score`` is infinite)."""
     return [
         {
             "arm": run.arm,
             "update": run.job.config.as_json()["update"],
             "seed": run.seed,
-            "held_out_kl_bits": round(held_out_kl(run), 6),
+            "held_out_kl_bits": round(score(run), 6),
         }
         for run in runs
         if run.job.role == "tuning"
