@@ -15,19 +15,15 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from bayesgrad.training.config import MLP, Config
-from bayesgrad.training.data import WEIGHTS, generator
-from bayesgrad.training.model import Parameters
+from bayesgrad.training.model import Parameters, normals
 from bayesgrad.training.transformer import embed
 
 
 def initial_parameters(config: Config, seed: int) -> Parameters:
     """Normal weights, scaled so that the first layer starts with units of size one."""
     task, c = config.task, config.model
-    rng = generator(seed, WEIGHTS)
     dtype = getattr(torch, config.dtype)
-
-    def normal(*shape: int, std: float = 0.02) -> Tensor:
-        return torch.tensor(std * rng.standard_normal(shape), dtype=dtype)
+    normal = normals(config, seed)
 
     out: Parameters = {
         "slots": normal(task.context, task.vocabulary, c.width, std=task.context**-0.5),

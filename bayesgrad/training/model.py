@@ -10,6 +10,7 @@ dictionaries to dictionaries, and closed forms need no module.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -33,6 +34,17 @@ def initial_parameters(config: Config, seed: int) -> Parameters:
     rng = generator(seed, WEIGHTS)
     dtype = getattr(torch, config.dtype)
     return {name: torch.tensor(model.initial * rng.standard_normal(s), dtype=dtype) for name, s in shapes.items()}
+
+
+def normals(config: Config, seed: int) -> Callable[..., Tensor]:
+    """``normal(*shape, std=...)``: a maker of weights that goes on where it stopped, so that order matters."""
+    rng = generator(seed, WEIGHTS)
+    dtype = getattr(torch, config.dtype)
+
+    def normal(*shape: int, std: float = 0.02) -> Tensor:
+        return torch.tensor(std * rng.standard_normal(shape), dtype=dtype)
+
+    return normal
 
 
 def causal(n: int) -> Tensor:

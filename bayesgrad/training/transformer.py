@@ -22,8 +22,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from bayesgrad.training.config import Config, Transformer
-from bayesgrad.training.data import WEIGHTS, generator
-from bayesgrad.training.model import Parameters
+from bayesgrad.training.model import Parameters, normals
 
 
 def attending(c: Transformer) -> int:
@@ -34,11 +33,8 @@ def attending(c: Transformer) -> int:
 def initial_parameters(config: Config, seed: int) -> Parameters:
     """Normal weights: 0.5 for the token embedding, 0.02 elsewhere as usual; gains 1 and biases 0."""
     task, c = config.task, config.model
-    rng = generator(seed, WEIGHTS)
     dtype = getattr(torch, config.dtype)
-
-    def normal(*shape: int, std: float = 0.02) -> Tensor:
-        return torch.tensor(std * rng.standard_normal(shape), dtype=dtype)
+    normal = normals(config, seed)
 
     def norm(name: str) -> Parameters:
         if not c.norm:
