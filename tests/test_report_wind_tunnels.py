@@ -331,3 +331,14 @@ def test_a_last_panel_stands_on_the_left(record):
     first, second = three.tikz().split(r"\par\medskip")
     assert (first.count(r"\begin{tikzpicture}"), second.count(r"\begin{tikzpicture}")) == (2, 1)
     assert r"\rule{211.2pt}{0pt}" in second  # glue would vanish at the end of the line
+
+
+def test_the_marks_of_a_sequence_are_the_models_and_thinned_on_request():
+    position, exact = [1, 2, 3, 4], [1.0, 0.9, 0.8, 0.7]
+
+    def drawn(model: list[float], **options: int) -> str:
+        return panels.sequence("a", position, exact, model, slot=0, y="bits", top=1.2, **options).svg()
+
+    assert drawn([0.1, 0.2, 0.3, 0.4]) != drawn([0.1, 0.2, 0.3, 0.9])
+    assert drawn([0.1, 0.2, 0.3, 0.4], every=2) == drawn([0.1, 0.8, 0.3, 0.9], every=2)
+    assert drawn([0.1, 0.2, 0.3, 0.4], every=2) != drawn([0.1, 0.2, 0.5, 0.4], every=2)
