@@ -103,8 +103,7 @@ def attention(
 
     Args:
         q, k, v: (..., n, d_k), (..., m, d_k), (..., m, d_v). With heads before positions, k and v may have fewer heads
-            than
-            q: query head h reads h // (H/G).
+            than q: query head h reads h // (H/G).
         mask: booleans, True = may attend (as in ``scaled_dot_product_attention``; ``MultiheadAttention`` means the
             opposite). bias: added to the scores, differentiable; -inf hides. Both broadcast to (..., n, m).
         scale: a number or a tensor without axes (then differentiable); 1/sqrt(d_k) by default.

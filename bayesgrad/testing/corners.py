@@ -6,6 +6,7 @@ and the exact values of some results; what is not named there is only required t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,15 +15,32 @@ from hypothesis import strategies as st
 from .examples import Array, Example, Head
 from .strategies import Entries, heads
 
+TINY = {"float64": 2.0**-1074, "float32": 2.0**-149, "float16": 2.0**-24, "bfloat16": 2.0**-133}
+"""The smallest positive number, by dtype."""
+
+HUGE = {"float64": 2.0**996, "float32": 2.0**100, "float16": 2.0**8, "bfloat16": 2.0**100}
+"""A score beyond the range of exp, by dtype, whose gradients (times a few keys) are still numbers of that dtype."""
+
+Fit = Callable[[Head], Head]
+
+
+def as_drawn(head: Head) -> Head:
+    """The head itself: what a corner does to a head that it drew, unless it is told otherwise."""
+    return head
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Corner(Example):
-    """A head and what is known exactly: name -> array; NaN in an array stands for "not specified"."""
+    """A head and what is known exactly: name -> array; NaN in an array stands for "not specified".
+
+    ``huge``: the scores are beyond the range of exp, and a weight is exact all the same.
+    """
 
     head: Head
     exact: dict[str, Array]
     finite: bool = True
     atol: dict[str, float] = field(default_factory=dict)
+    huge: bool = False
 
 
 RESULTS = ("weights", "context", "scores", "values", "queries", "keys")
@@ -52,9 +70,9 @@ def _unspecified(*shape: int) -> Array:
 
 
 @st.composite
-def empty_rows(draw: st.DrawFn) -> Corner:
+def empty_rows(draw: st.DrawFn, fit: Fit = as_drawn) -> Corner:
     """Some queries see no key: their weights, context and gradients are exactly 0, and nothing becomes NaN."""
-    head = draw(heads(sizes=[(2, 3, 1, 4), (3, 2, 4, 1), (4, 3, 2, 1)], dropout=False))
+    head = fit(draw(heads(sizes=[(2, 3, 1, 4), (3, 2, 4, 1), (4, 3, 2, 1)], dropout=False)))
     n, m = head.visible.shape
     blind = Entries(draw, n).bits(n)
     blind[0] = True
@@ -72,9 +90,9 @@ def empty_rows(draw: st.DrawFn) -> Corner:
 
 
 @st.composite
-def single_keys(draw: st.DrawFn) -> Corner:
+def single_keys(draw: st.DrawFn, fit: Fit = as_drawn) -> Corner:
     """Each query sees one key: weights are exactly one-hot, scores, queries and keys have gradient exactly 0."""
-    head = draw(heads(masks=False, dropout=False))
+    head = fit(draw(heads(masks=False, dropout=False)))
     n, m = head.visible.shape
     only = Entries(draw, n).whole(m, n)
     mask = np.zeros((n, m), dtype=bool)
@@ -92,10 +110,15 @@ def single_keys(draw: st.DrawFn) -> Corner:
 
 
 @st.composite
-def tied_scores(draw: st.DrawFn) -> Corner:
-    """All visible scores of a query are equal, also when they are huge: its weights are equal, 1 / count."""
-    head = draw(heads(biases=False, dropout=False))
-    level = draw(st.sampled_from((0.0, 1.0, -700.0, 1e5, -1e300)))
+def tied_scores(draw: st.DrawFn, fit: Fit = as_drawn, dtype: str = "float64", huge: bool = False) -> Corner:
+    """All visible scores of a query are equal: its weights are equal, 1 / count.
+
+    Also if they are ``huge``: whoever subtracts the maximum subtracts equal numbers. A backward pass that only kept the
+    logarithm of the sum of exponentials has lost the logarithm of the count beside such a score.
+    """
+    head = fit(draw(heads(biases=False, dropout=False)))
+    top = HUGE[dtype]
+    level = draw(st.sampled_from((-min(704.0, top), min(2.0**17, top), -top) if huge else (0.0, 1.0, -8.0)))
     keys = np.broadcast_to(head.k[:1], head.k.shape).copy()
     keys[:, 1:] = 0.0
     q = head.q.copy()
@@ -103,7 +126,8 @@ def tied_scores(draw: st.DrawFn) -> Corner:
     keys[:, 0] = 1.0
     seen = head.visible
     weights = np.where(seen, 1.0 / seen.sum(-1, keepdims=True), 0.0)
-    return Corner(replace(head, q=q, k=keys, scale=1.0), {"weights": weights})
+    exact = {"weights": weights, "values": weights.T @ head.u}
+    return Corner(replace(head, q=q, k=keys), exact, True, {"values": 2.0**-48 * float(np.abs(head.u).sum())}, huge)
 
 
 @st.composite
@@ -133,34 +157,64 @@ def saturated_scores(draw: st.DrawFn) -> Corner:
 
 
 @st.composite
-def zero_queries(draw: st.DrawFn) -> Corner:
+def saturating_queries(draw: st.DrawFn, fit: Fit = as_drawn, dtype: str = "float64") -> Corner:
+    """The same without a bias: large queries pick one of two keys each, and nothing is left to route.
+
+    A rounding of b - bbar reaches the key gradient times the query, hence its tolerance.
+    """
+    head = fit(draw(heads(masks=False, biases=False, dropout=False)))
+    n, m = head.visible.shape
+    size = 2.0**14
+    entries = Entries(draw, n + 1)
+    second, pair = entries.bits(n), entries.whole(m, 1)[0]
+    chosen = np.where(second, (pair + 1) % m, pair)
+    q, k = head.q.copy(), head.k.copy()
+    q[:, 0] = np.where(second, -size, size) * np.sign(head.the_scale)
+    k[:, 0] = 0.0
+    k[pair, 0], k[(pair + 1) % m, 0] = 1.0, -1.0
+    weights = np.zeros((n, m))
+    weights[np.arange(n), chosen] = 1.0
+    exact = {
+        "weights": weights,
+        "context": head.v[chosen],
+        "scores": np.zeros((n, m)),
+        "queries": np.zeros_like(q),
+        "keys": np.zeros_like(k),
+        "values": weights.T @ head.u,
+    }
+    rounding = 2.0**-48 * float((np.abs(head.u) @ np.abs(head.v).T).max())
+    atol = {"scores": rounding, "queries": 4 * m * rounding, "keys": n * size * rounding}
+    return Corner(replace(head, q=q, k=k), exact, True, atol, huge=True)
+
+
+@st.composite
+def zero_queries(draw: st.DrawFn, fit: Fit = as_drawn) -> Corner:
     """Queries of 0 and no bias: uniform weights, and keys have gradient exactly 0."""
-    head = draw(heads(biases=False, dropout=False))
+    head = fit(draw(heads(biases=False, dropout=False)))
     seen = head.visible
     weights = np.where(seen, 1.0 / seen.sum(-1, keepdims=True), 0.0)
-    return Corner(replace(head, q=np.zeros_like(head.q)), {"weights": weights, "keys": np.zeros_like(head.k)})
-
-
-TINY = 2.0**-1074
-"""The smallest positive float64."""
+    exact = {"weights": weights, "values": weights.T @ head.u, "keys": np.zeros_like(head.k)}
+    atol = {"values": 2.0**-48 * float(np.abs(head.u).sum())}
+    return Corner(replace(head, q=np.zeros_like(head.q)), exact, atol=atol)
 
 
 @st.composite
-def subnormal_gradients(draw: st.DrawFn) -> Corner:
+def subnormal_gradients(draw: st.DrawFn, fit: Fit = as_drawn, dtype: str = "float64") -> Corner:
     """An upstream gradient of a few smallest numbers: the value gradient is right to a few of them, nothing is NaN."""
-    head = draw(heads(dropout=False))
-    u = np.sign(head.u) * np.ceil(np.abs(head.u)) * TINY
-    values = head.weights().T @ (u / TINY)
+    head = fit(draw(heads(dropout=False)))
+    tiny = TINY[dtype]
+    u = np.sign(head.u) * np.ceil(np.abs(head.u)) * tiny
+    values = head.weights().T @ (u / tiny)
     terms = float(len(u) + 1)
-    return Corner(replace(head, u=u), {"values": np.round(values) * TINY}, atol={"values": terms * TINY})
+    return Corner(replace(head, u=u), {"values": np.round(values) * tiny}, atol={"values": terms * tiny})
 
 
 @st.composite
-def no_keys(draw: st.DrawFn) -> Corner:
+def no_keys(draw: st.DrawFn, fit: Fit = as_drawn) -> Corner:
     """No keys at all: context 0, and gradients of 0 or without entries."""
-    head = draw(heads(masks=False, biases=False, dropout=False))
+    head = fit(draw(heads(masks=False, biases=False, dropout=False)))
     n, d_k, d_v = head.q.shape[0], head.q.shape[1], head.v.shape[1]
-    empty = Head(head.q, np.zeros((0, d_k)), np.zeros((0, d_v)), head.u)
+    empty = Head(head.q, np.zeros((0, d_k)), np.zeros((0, d_v)), head.u, scale=head.scale)
     exact = {
         "weights": np.zeros((n, 0)),
         "context": np.zeros((n, d_v)),
@@ -173,9 +227,9 @@ def no_keys(draw: st.DrawFn) -> Corner:
 
 
 @st.composite
-def unseen_nan(draw: st.DrawFn) -> Corner:
+def unseen_nan(draw: st.DrawFn, fit: Fit = as_drawn) -> Corner:
     """A key that no query may see is NaN, key and value: it changes nothing, and its gradients are exactly 0."""
-    head = draw(heads(sizes=[(2, 3, 1, 4), (3, 4, 2, 1), (2, 4, 3, 1)], masks=False, biases=False, dropout=False))
+    head = fit(draw(heads(sizes=[(2, 3, 1, 4), (3, 4, 2, 1), (2, 4, 3, 1)], masks=False, biases=False, dropout=False)))
     n, m = head.visible.shape
     mask = np.ones((n, m), dtype=bool)
     mask[:, -1] = False
@@ -208,15 +262,22 @@ def shifted_values(draw: st.DrawFn) -> Corner:
     return Corner(replace(head, v=head.v + offset), {"scores": ds}, atol={"scores": size})
 
 
+WITHOUT_BIAS: dict[str, Callable[[Fit, str], st.SearchStrategy[Corner]]] = {
+    "empty rows": lambda fit, dtype: empty_rows(fit),
+    "a single visible key": lambda fit, dtype: single_keys(fit),
+    "tied scores": lambda fit, dtype: tied_scores(fit, dtype),
+    "tied huge scores": lambda fit, dtype: tied_scores(fit, dtype, huge=True),
+    "scores saturated by large queries": saturating_queries,
+    "zero queries": lambda fit, dtype: zero_queries(fit),
+    "subnormal upstream gradients": subnormal_gradients,
+    "no keys": lambda fit, dtype: no_keys(fit),
+    "an unseen key that is NaN": lambda fit, dtype: unseen_nan(fit),
+}
+"""The corners that any backward function can be asked for: name -> for heads made to fit, and a dtype."""
+
 CORNERS = {
-    "empty rows": empty_rows(),
-    "a single visible key": single_keys(),
-    "tied scores": tied_scores(),
+    **{name: make(as_drawn, "float64") for name, make in WITHOUT_BIAS.items()},
     "saturated scores": saturated_scores(),
-    "zero queries": zero_queries(),
-    "subnormal upstream gradients": subnormal_gradients(),
-    "no keys": no_keys(),
     "values with a common offset": shifted_values(),
-    "an unseen key that is NaN": unseen_nan(),
 }
 """Every corner by name; :func:`violations` judges the results for one."""

@@ -1,12 +1,14 @@
-"""Three backward functions to try the checks on: PyTorch's fused CPU kernel, a right one, and a subtly wrong one."""
+"""Backward functions to try the checks on: PyTorch's fused CPU kernel, a right one, a subtly wrong one, and our own."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
 
+from bayesgrad.torch import attention
+
+from .capabilities import Capabilities
 from .examples import Array
-from .foreign import Capabilities
 
 Gradients = tuple[Array, Array, Array]
 
@@ -23,8 +25,8 @@ def torch_fused(q: Array, k: Array, v: Array, u: Array, *, mask: Array | None, s
     return tuple(x[0, 0].numpy() for x in found)  # type: ignore[return-value]
 
 
-TORCH_FUSED = Capabilities(equal_widths=True, masks="rows", empty=False, unseen_nan=False)
-"""What the fused kernel is claimed to do here: values as wide as keys, no query without a key, no NaN."""
+TORCH_FUSED = Capabilities(equal_widths=True, masks="rows", empty=False, unseen_nan=False, huge=False)
+"""What the fused kernel is claimed to do here: values as wide as keys, a key for each query, no NaN, no huge scores."""
 
 
 def numpy_right(q: Array, k: Array, v: Array, u: Array, *, mask: Array | None, scale: float) -> Gradients:
@@ -58,16 +60,27 @@ def numpy_wrong(q: Array, k: Array, v: Array, u: Array, *, mask: Array | None, s
     return ds @ k, ds.T @ q, a.T @ u
 
 
+def ours(q: Array, k: Array, v: Array, u: Array, *, mask: Array | None, scale: float) -> Gradients:
+    """The backward pass of :func:`bayesgrad.torch.attention`."""
+    leaves = [torch.tensor(x).requires_grad_() for x in (q, k, v)]
+    visible = None if mask is None else torch.from_numpy(mask)
+    g = attention(leaves[0], leaves[1], leaves[2], mask=visible, scale=scale)
+    found = torch.autograd.grad(g, leaves, torch.from_numpy(u))
+    return tuple(x.numpy() for x in found)  # type: ignore[return-value]
+
+
 def torch_at_the_edge() -> list[str]:
-    """What the fused kernel does where nothing is claimed: a NaN query, a query without a key. One sentence each."""
+    """What the fused kernel does where nothing is claimed, with L = the sum of the context. One sentence each."""
+    one, two = np.ones((1, 1), dtype=np.float32), np.ones((2, 1), dtype=np.float32)
+    far = 2.0**17 * one
     said = []
-    ones = np.ones((1, 1))
-    for what, q, mask in (
-        ("a NaN query with one key", np.full((1, 1), np.nan), None),
-        ("a NaN query with two keys", np.full((1, 1), np.nan), None),
-        ("a query without a key", ones, np.zeros((1, 1), dtype=bool)),
+    for what, q, k, mask in (
+        ("a NaN query with one key", np.nan * one, one, None),
+        ("a NaN query with two keys", np.nan * one, two, None),
+        ("a query without a key", one, one, np.zeros((1, 1), dtype=bool)),
+        ("two keys with the same score 2^17 (dv should be [0.5, 0.5])", far, two, None),
+        ("two keys with the same score 2^30 (dv should be [0.5, 0.5])", 2.0**13 * far, two, None),
     ):
-        k = np.ones((2, 1)) if "two" in what else ones
         try:
             leaves = [torch.tensor(x)[None, None].requires_grad_() for x in (q, k, k)]
             visible = None if mask is None else torch.from_numpy(mask)[None, None]
@@ -84,5 +97,6 @@ DEMONSTRATIONS = {
     "torch": (torch_fused, TORCH_FUSED),
     "right": (numpy_right, Capabilities()),
     "wrong": (numpy_wrong, Capabilities()),
+    "bayesgrad": (ours, Capabilities(dtypes=("float64", "float32", "float16"))),
 }
 """name -> (function, what it claims)."""

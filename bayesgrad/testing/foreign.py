@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,161 +24,100 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
-from .corners import CORNERS, Corner
+from .capabilities import Capabilities
+from .cases import Case, Finding, Ledger
+from .corners import WITHOUT_BIAS, Corner
 from .engine import derived_seed
 from .examples import Array, Head
-from .oracles import forward, reverse
+from .large import Recipe, recipes
+from .oracles import forward, reverse, textbook
 from .strategies import heads
-from .tolerance import compare, tolerance, unit_roundoff
+from .tolerance import compare
 
 Backward = Callable[..., Any]
 NAMES = ("q", "k", "v")
+LABELS = {"q": "queries", "k": "keys", "v": "values"}
+EVERYTHING = Capabilities()
 
 
-@dataclass(frozen=True)
-class Capabilities:
-    """What a function claims to do; the default claims everything.
+def _wide(x: Array, width: int) -> Array:
+    return np.pad(x, ((0, 0), (0, width - x.shape[1])))
 
-    ``equal_widths``: only d_v = d_k. ``masks``: "any", "rows" (no query without a key) or "none". ``scale``: any real
-    scale (False: only 1/sqrt(d_k)). ``dtypes``: float64 and/or float32. ``largest``: the largest n and m. ``empty``:
-    no keys at all. ``unseen_nan``: a key that nobody sees may be NaN. ``huge``: scores beyond the range of exp.
+
+def call(
+    function: Backward, head: Head, dtype: str = "float64", can: Capabilities = EVERYTHING
+) -> tuple[Array, Array, Array]:
+    """Call the function on copies; Finding if it raises, writes to an input, or returns something of another shape.
+
+    Widths that it does not claim are reached with columns of zeros, whose gradients must be zeros.
     """
-
-    equal_widths: bool = False
-    masks: str = "any"
-    scale: bool = True
-    dtypes: tuple[str, ...] = ("float64", "float32")
-    largest: int = 5
-    empty: bool = True
-    unseen_nan: bool = True
-    huge: bool = True
-
-    def __post_init__(self) -> None:
-        if self.masks not in ("any", "rows", "none"):
-            raise ValueError(f"masks: got {self.masks!r}, expected any, rows or none")
-        unknown = set(self.dtypes) - {"float64", "float32"}
-        if unknown or not self.dtypes:
-            raise ValueError(f"dtypes: got {self.dtypes!r}, expected float64, float32 or both")
-
-    def sentence(self) -> str:
-        """What is claimed, in words."""
-        masks = {"any": "any mask", "rows": "masks that leave each query a key", "none": "no mask"}[self.masks]
-        said = [masks, "any scale" if self.scale else "the scale 1/sqrt(d_k) only"]
-        said += ["values as wide as keys only"] if self.equal_widths else ["any widths"]
-        said += [f"up to {self.largest} queries and keys", " and ".join(self.dtypes)]
-        said += [what for what, can in (("no keys", self.empty), ("NaN at unseen keys", self.unseen_nan)) if can]
-        return ", ".join((*said, "huge scores")) if self.huge else ", ".join(said)
-
-
-@dataclass
-class Case:
-    """One line of the ledger of a foreign function."""
-
-    name: str
-    verdict: str = "ok"
-    detail: str = ""
-    example: str = ""
-    tried: int = 0
-    worst: float = 0.0
-
-    @property
-    def good(self) -> bool:
-        """Whether nothing speaks against the function here."""
-        return self.verdict in ("ok", "not claimed")
-
-
-@dataclass
-class Ledger:
-    """What the checks found about one function."""
-
-    function: str
-    capabilities: Capabilities
-    cases: list[Case] = field(default_factory=list)
-
-    @property
-    def good(self) -> bool:
-        """Whether every claimed case is ok."""
-        return all(case.good for case in self.cases)
-
-    def lines(self) -> list[str]:
-        """The ledger as plain text."""
-        width = max(len(case.name) for case in self.cases)
-        out = [f"{self.function}", f"claims: {self.capabilities.sentence()}", "-" * (width + 44)]
-        shown: dict[str, str] = {}
-        for case in self.cases:
-            numbers = f"{case.tried} examples, worst error {case.worst:.2g} tolerances" if case.verdict == "ok" else ""
-            out.append(f"{case.name.ljust(width)}  {case.verdict.ljust(11)}  {numbers}".rstrip())
-            out += [f"    {line}" for line in case.detail.splitlines()]
-            if case.example:
-                # The same block in two precisions, or with and without masks, is printed once.
-                before = shown.setdefault(case.example, case.name)
-                out.append(f"    smallest: {case.example if before == case.name else f'the same as for {before}'}")
-        bad = [case for case in self.cases if not case.good]
-        claimed = [case for case in self.cases if case.verdict != "not claimed"]
-        out += ["", f"{len(claimed) - len(bad)} of {len(claimed)} claimed cases are ok"]
-        if bad:
-            out += [
-                f"not ok: {', '.join(f'{case.name} ({case.verdict})' for case in bad)}",
-                "a random block again: from bayesgrad.testing import *; from bayesgrad.testing.foreign import judge; "
-                "import numpy as np; judge(your_function, Head(...))",
-            ]
-        return out
-
-
-class Finding(AssertionError):
-    """What is wrong with one call: a verdict and a sentence."""
-
-    def __init__(self, verdict: str, detail: str) -> None:
-        super().__init__(detail)
-        self.verdict, self.detail = verdict, detail
-
-
-def call(function: Backward, head: Head, dtype: str = "float64") -> tuple[Array, Array, Array]:
-    """Call the function on copies; Finding if it raises, writes to an input, or returns something of another shape."""
-    given_ = [getattr(head, name).astype(dtype) for name in (*NAMES, "u")]
+    d_k, d_v = can.padded(head.q.shape[1], head.v.shape[1])
+    inputs = {"q": (head.q, d_k), "k": (head.k, d_k), "v": (head.v, d_v), "u": (head.u, d_v)}
+    given_ = {name: _wide(x, d).astype("float32" if dtype == "bfloat16" else dtype) for name, (x, d) in inputs.items()}
     mask = None if head.mask is None else head.mask.copy()
-    before = [x.copy() for x in given_]
+    before = {name: x.copy() for name, x in given_.items()}
     try:
         with np.errstate(all="ignore"):
-            got = function(*given_, mask=mask, scale=head.the_scale)
-    except Exception as error:
+            got = function(*given_.values(), mask=mask, scale=head.the_scale)
+    except (Exception, SystemExit) as error:
         raise Finding("raised", f"{type(error).__name__}: {error}") from None
-    for name, x, old in zip((*NAMES, "u"), given_, before, strict=True):
-        if not np.array_equal(x, old, equal_nan=True):
+    for name, x in given_.items():
+        if not np.array_equal(x, before[name], equal_nan=True):
             raise Finding("wrote", f"the function changed its input {name}")
     if mask is not None and not np.array_equal(mask, head.mask):  # type: ignore[arg-type]
         raise Finding("wrote", "the function changed its input mask")
     if not isinstance(got, tuple | list) or len(got) != 3:
         raise Finding("shape", f"got {type(got).__name__}, expected three arrays (dq, dk, dv)")
-    arrays = []
-    for name, x in zip(NAMES, got, strict=True):
-        try:
-            array = np.asarray(x)
-        except Exception as error:
-            raise Finding("shape", f"d{name} is no array: {type(error).__name__}: {error}") from None
-        if array.shape != getattr(head, name).shape or array.dtype.kind != "f":
-            expected = getattr(head, name).shape
-            raise Finding(
-                "shape", f"d{name} has shape {array.shape} and dtype {array.dtype}, expected {expected}, real"
-            )
-        arrays.append(array.astype(np.float64))
-    return tuple(arrays)  # type: ignore[return-value]
+    return tuple(_result(name, x, given_[name], inputs[name][0]) for name, x in zip(NAMES, got, strict=True))  # type: ignore
 
 
-def judge(function: Backward, head: Head, dtype: str = "float64") -> float:
-    """Compare one call with both oracles; the worst difference in tolerances, or Finding."""
-    got = dict(zip(NAMES, call(function, head, dtype), strict=True))
-    bounded, worst = forward.gradients(head, *NAMES), 0.0
-    oracles: list[tuple[str, Any]] = [
-        ("forward jets", bounded),
-        ("PyTorch reverse mode", reverse.gradients(head, *NAMES)),
-    ]
-    for oracle, said in oracles:
-        for name in NAMES:
-            expected = bounded[name][0] if said is bounded else np.asarray(said[name])
-            if not np.all(np.isfinite(got[name])):
-                raise Finding("nan", f"d{name} is not finite")
-            found = compare(got[name], expected, tolerance(bounded[name][1], dtype))
+def _result(name: str, x: Any, padded: Array, bare: Array) -> Array:
+    """One gradient in float64, without the columns that were added."""
+    try:
+        array = np.asarray(x)
+    except Exception as error:
+        raise Finding("shape", f"d{name} is no array: {type(error).__name__}: {error}") from None
+    if array.shape != padded.shape or array.dtype.kind != "f":
+        raise Finding(
+            "shape", f"d{name} has shape {array.shape} and dtype {array.dtype}, expected {padded.shape}, real"
+        )
+    width = bare.shape[1]
+    if not np.all(np.isfinite(array)):
+        raise Finding("nan", f"d{name} is not finite")
+    added = array[:, width:]
+    if np.any(added):
+        i, c = (int(index) for index in np.argwhere(added)[0])
+        raise Finding(
+            "wrong", f"d{name}[{i}, {width + c}] = {float(added[i, c])!r}, expected 0: columns of zeros fill the width"
+        )
+    return array[:, :width].astype(np.float64)
+
+
+def judge(
+    function: Backward, example: Head | Recipe | Corner, dtype: str = "float64", can: Capabilities = EVERYTHING
+) -> float:
+    """Compare one call with the oracles; the worst difference in tolerances. Raises :class:`Finding`."""
+    head = example if isinstance(example, Head) else example.head
+    got = dict(zip(NAMES, call(function, head, dtype, can), strict=True))
+    said: dict[str, dict[str, Array]] = {}
+    if isinstance(example, Corner):
+        said["what is known exactly"] = {
+            name: example.exact[label] for name, label in LABELS.items() if label in example.exact
+        }
+        admitted = textbook.tolerances(head, dtype, exact_scores=example.huge)
+        admitted = {name: x + example.atol.get(LABELS[name], 0.0) for name, x in admitted.items()}
+    else:
+        bounds = None if isinstance(example, Recipe) else forward.gradients(head, *NAMES)
+        if bounds is not None:
+            said["forward jets"] = {name: value for name, (value, _) in bounds.items()}
+        said["PyTorch reverse mode"] = reverse.gradients(head, *NAMES)
+        admitted = textbook.tolerances(head, dtype, bounds)
+    worst = 0.0
+    for oracle, known in said.items():
+        for name, expected in known.items():
+            # NaN in what is known exactly stands for "not specified".
+            actual = np.where(np.isnan(expected), np.nan, got[name])
+            found = compare(actual, expected, admitted[name])
             if not found.agrees:
                 raise Finding(
                     "wrong",
@@ -188,16 +128,33 @@ def judge(function: Backward, head: Head, dtype: str = "float64") -> float:
     return worst
 
 
-def _within(capabilities: Capabilities, mask: bool) -> st.SearchStrategy[Head]:
-    wide = [(1, 2), (1, 3), (2, 3), (3, 2), (2, 4), (4, 3), (3, 4), (3, 5), (5, 2), (4, 5)]
-    pairs = [(n, m) for n, m in wide if max(n, m) <= capabilities.largest]
-    sizes: list[tuple[int, ...]] = []
-    for n, m in pairs:
-        for d in (1, 2, 3, 4):
-            other = d if capabilities.equal_widths else d % 4 + 1
-            sizes.append((n, m, d, other))
-    scales = (None, 1.0, 0.5, -0.75) if capabilities.scale else (None,)
-    return heads(sizes=sizes, masks=mask, biases=False, dropout=False, scales=scales, squares=False)
+def _fit(can: Capabilities, head: Head) -> Head:
+    """The head without bias and dropout, and without what is not claimed: a mask, another scale than the default."""
+    scale = head.scale if can.scale else can.padded(head.q.shape[1], head.v.shape[1])[0] ** -0.5
+    return replace(head, mask=None if can.masks == "none" else head.mask, bias=None, dropout=None, scale=scale)
+
+
+_BLOCKS = [(1, 2), (1, 3), (2, 3), (3, 2), (2, 4), (4, 3), (3, 4), (3, 5), (5, 2), (4, 5)]
+
+
+def _small(can: Capabilities, masks: bool) -> st.SearchStrategy[Head]:
+    pairs = [(n, m) for n, m in _BLOCKS if max(n, m) <= can.largest]
+    sizes: list[tuple[int, ...]] = [
+        (n, m, d, d if can.equal_widths else d % 4 + 1) for n, m in pairs for d in (1, 2, 3, 4)
+    ]
+    return heads(sizes=sizes, masks=masks, biases=False, dropout=False, squares=False).map(partial(_fit, can))
+
+
+def _cases(can: Capabilities) -> Iterator[tuple[str, str, st.SearchStrategy[Any] | None, int]]:
+    """(name, dtype, what is drawn or None where nothing is claimed, one in how many of the usual examples)."""
+    for dtype in can.dtypes:
+        yield f"{dtype}: random blocks", dtype, _small(can, False), 1
+        yield f"{dtype}: random blocks, masks", dtype, _small(can, True) if can.masks != "none" else None, 1
+        if can.largest > 5:
+            yield f"{dtype}: larger blocks", dtype, recipes(can), 8
+        for name, make in WITHOUT_BIAS.items():
+            claimed = can.claims_corner(name)
+            yield f"{dtype}: {name}", dtype, make(partial(_fit, can), dtype) if claimed else None, 8
 
 
 def _search(name: str, strategy: st.SearchStrategy, one: Callable[[Any], float], examples: int, seed: int) -> Case:
@@ -215,8 +172,7 @@ def _search(name: str, strategy: st.SearchStrategy, one: Callable[[Any], float],
     )
     @given(strategy)
     def run(example: Any) -> None:
-        last.clear()
-        last.append(example)
+        last[:] = [example]
         case.tried += 1
         case.worst = max(case.worst, one(example))
 
@@ -229,68 +185,6 @@ def _search(name: str, strategy: st.SearchStrategy, one: Callable[[Any], float],
     return case
 
 
-def _corner(function: Backward, corner: Corner) -> float:
-    exact, worst = {"q": "queries", "k": "keys", "v": "values"}, 0.0
-    got = dict(zip(NAMES, call(function, corner.head), strict=True))
-    for name, label in exact.items():
-        if not np.all(np.isfinite(got[name])):
-            raise Finding("nan", f"d{name} is not finite")
-        expected = corner.exact.get(label)
-        if expected is None:
-            continue
-        # Somebody else's kernel may round where ours is exact: zeros are asked for to a few roundings of the inputs.
-        size = float(np.abs(corner.head.u).sum() * (1 + np.nanmax(np.abs(corner.head.v), initial=0.0)))
-        admitted = corner.atol.get(label, 0.0) + 64 * unit_roundoff() * size
-        gap = np.where(np.isnan(expected), 0.0, np.abs(got[name] - np.nan_to_num(expected)))
-        if np.any(gap > admitted):
-            at = tuple(int(i) for i in np.argwhere(gap > admitted)[0])
-            raise Finding(
-                "wrong",
-                f"d{name}{list(at)} = {float(got[name][at])!r}, expected exactly {float(expected[at])!r} "
-                f"(admitted {admitted:.3g})",
-            )
-        worst = max(worst, float(np.max(gap, initial=0.0)) / admitted if admitted else 0.0)
-    return worst
-
-
-def _claims(capabilities: Capabilities, name: str) -> bool:
-    if name in ("empty rows",):
-        return capabilities.masks == "any"
-    if name in ("a single visible key",):
-        return capabilities.masks != "none"
-    if name in ("an unseen key that is NaN",):
-        return capabilities.unseen_nan and capabilities.masks != "none"
-    if name in ("no keys",):
-        return capabilities.empty
-    return capabilities.huge or name != "tied scores"
-
-
-LEFT_OUT = ("saturated scores", "values with a common offset")
-"""Corners that need a bias, or that ask for more accuracy than a backward function promises."""
-
-
-def _fits(capabilities: Capabilities, strategy: st.SearchStrategy[Corner]) -> st.SearchStrategy[Corner]:
-    """The corner with values as wide as keys where only that is claimed: both are cut to the narrower one."""
-    if not capabilities.equal_widths:
-        return strategy
-
-    def cut(corner: Corner) -> Corner:
-        h = corner.head
-        d = min(h.q.shape[1], h.v.shape[1])
-        head = Head(h.q[:, :d], h.k[:, :d], h.v[:, :d], h.u[:, :d], h.mask, h.bias, h.dropout, h.scale)
-        names = ("queries", "keys", "values")
-        exact = {name: x[:, :d] for name, x in corner.exact.items() if name in names and x.ndim == 2}
-        return Corner(head, exact, corner.finite, corner.atol)
-
-    return strategy.map(cut)
-
-
-def without_bias(corner: Corner) -> Corner:
-    """A foreign function takes no bias; a default scale is made explicit."""
-    h = corner.head
-    return Corner(Head(h.q, h.k, h.v, h.u, h.mask, None, None, h.scale), corner.exact, corner.finite, corner.atol)
-
-
 def check(
     function: Backward,
     capabilities: Capabilities | None = None,
@@ -298,49 +192,50 @@ def check(
     name: str = "",
     examples: int = 200,
     seed: int = 0,
+    only: Sequence[str] = (),
+    progress: Callable[[str], None] | None = None,
 ) -> Ledger:
-    """Run all cases against ``function`` within its declared capabilities; never raises for what the function does."""
-    can = capabilities or Capabilities()
+    """Run all cases against ``function`` within its declared capabilities; never raises for what the function does.
+
+    ``only``: the cases whose names contain one of these; ``progress`` is told the name of each before it runs. Raises
+    ValueError for a number of examples below 1 and for an ``only`` that fits no case.
+    """
+    if examples < 1:
+        raise ValueError(f"examples: got {examples}, expected at least 1")
+    can = capabilities or EVERYTHING
     ledger = Ledger(name or getattr(function, "__qualname__", repr(function)), can)
-    for dtype in ("float64", "float32"):
-        for mask in (False, True):
-            title = f"random blocks, {dtype}{', masks' if mask else ''}"
-            if dtype not in can.dtypes or (mask and can.masks == "none"):
-                ledger.cases.append(Case(title, "not claimed"))
-                continue
-
-            def one(head: Head, dtype: str = dtype) -> float:
-                return judge(function, head, dtype)
-
-            ledger.cases.append(_search(title, _within(can, mask), one, examples, seed))
-    for corner, strategy in CORNERS.items():
-        if corner in LEFT_OUT:
+    cases = [row for row in _cases(can) if not only or any(text in row[0] for text in only)]
+    if not cases:
+        known = "; ".join(row[0] for row in _cases(can))
+        raise ValueError(f"only: no case has {' or '.join(map(repr, only))} in its name, expected one of {known}")
+    for title, dtype, strategy, share in cases:
+        if strategy is None:
+            ledger.cases.append(Case(title, "not claimed"))
             continue
-        if not _claims(can, corner) or "float64" not in can.dtypes:
-            ledger.cases.append(Case(f"corner: {corner}", "not claimed"))
-            continue
-        fitting = _fits(can, strategy.map(without_bias))
-        case = _search(f"corner: {corner}", fitting, lambda c: _corner(function, c), max(examples // 8, 8), seed)
-        ledger.cases.append(case)
+        if progress is not None:
+            progress(title)
+        one = partial(judge, function, dtype=dtype, can=can)
+        ledger.cases.append(_search(title, strategy, one, max(examples // share, min(examples, 8)), seed))
     return ledger
 
 
 def load(path: str) -> Any:
-    """The object that "package.module:name" or "file.py:name" names. Raises ValueError with one sentence."""
-    where, _, name = path.partition(":")
-    if not name:
+    """The function that "package.module:name" or "file.py:name" names. Raises ValueError with one sentence."""
+    where, _, name = path.rpartition(":")
+    if not where or not name:
         raise ValueError(f"function: got {path!r}, expected module:name or file.py:name")
     try:
         if where.endswith(".py"):
             spec = importlib.util.spec_from_file_location("function_under_test", where)
-            if spec is None or spec.loader is None:
-                raise ImportError(f"no such file {where}")
+            assert spec is not None
+            assert spec.loader is not None
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
         else:
             module = importlib.import_module(where)
-    except (ImportError, OSError) as error:
-        raise ValueError(f"function: {where} cannot be imported ({error})") from None
-    if not hasattr(module, name):
-        raise ValueError(f"function: {where} has no {name!r}")
-    return getattr(module, name)
+    except Exception as error:
+        raise ValueError(f"function: {where} cannot be imported ({type(error).__name__}: {error})") from None
+    found = getattr(module, name, None)
+    if not callable(found):
+        raise ValueError(f"function: {where} has no function {name!r}")
+    return found
