@@ -18,7 +18,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--profile", choices=sorted(PROFILES), default="quick", help="how many examples (quick)")
     parser.add_argument("--force", action="store_true", help="run even if the evidence is fresh")
     parser.add_argument("--ledger-only", action="store_true", help="print the ledger, run nothing")
-    parser.add_argument("--mutants", action="store_true", help="hunt automatic mutants of the core instead (minutes)")
+    parser.add_argument("--mutants", action="store_true", help="hunt mutants of the core instead (half a minute)")
     parser.add_argument("--seeds", type=int, metavar="N", help="run at N seeds, write no evidence: do verdicts change?")
     options, passed_on = parser.parse_known_args(arguments)
     os.chdir(ROOT)
@@ -30,16 +30,16 @@ def main(arguments: list[str] | None = None) -> int:
     if options.mutants:
         from checks import mutants
 
-        return mutants.main()
+        return mutants.main(options.force)
     try:
         fragment = read("check")
     except DamagedEvidence as error:
         print(error, file=sys.stderr)
         fragment = None
     if options.ledger_only or (fragment is not None and not options.force and _serves(fragment, options.profile)):
-        from checks import evidence
+        from checks import ledger
 
-        print("\n".join(evidence.ledger(fragment)))
+        print(ledger.show(fragment, sys.stdout.isatty()))
         if not options.ledger_only:
             print("nothing changed since these checks ran; --force runs them again")
         return 0
@@ -53,7 +53,8 @@ def _serves(fragment: dict, profile: str) -> bool:
 
     had = PROFILES.get(fragment.get("profile", ""))
     enough = had is not None and had.examples >= PROFILES[profile].examples
-    return enough and all(found["verdict"] == "passed" for found in fragment["results"].values())
+    passed = all(found["verdict"] == "passed" for found in fragment["results"].values())
+    return enough and passed and not fragment.get("failed", ["unknown"])
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from bayesgrad.testing.profiles import PROFILES, Profile
-from checks import evidence, seeds
+from checks import evidence, ledger, seeds
 from checks.registry import PROPERTY
 from derivations.evidence import DamagedEvidence, read
 
@@ -95,7 +96,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     except DamagedEvidence as error:
         print(error)
         return 2
-    print("\n".join(evidence.ledger(fragment)))
+    print(ledger.show(fragment, sys.stdout.isatty()))
     return 0
 
 
@@ -107,8 +108,6 @@ class Collector:
         self.began = time.perf_counter()
         self.sources = evidence.sources()
         self.tallies: list[dict[str, Any]] = []
-        self.ran: set[str] = set()
-        self.failed: list[str] = []
         self.verdicts: dict[str, bool] = {}
         self.fragment: dict[str, Any] | None = None
 
@@ -117,11 +116,9 @@ class Collector:
         if "check_" not in report.nodeid or not report.nodeid.startswith("checks/"):
             return
         if report.when == "call":
-            self.ran.add(report.nodeid)
             self.verdicts[report.nodeid] = report.passed
             self.tallies += [value for name, value in report.user_properties if name == PROPERTY]  # type: ignore[misc]
         if report.failed:
-            self.failed.append(report.nodeid)
             self.verdicts[report.nodeid] = False
 
 
@@ -155,10 +152,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         return
     if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         return
-    if any(node for node in collector.failed if node.startswith("checks/")) and not collector.tallies:
-        return
     collector.fragment = evidence.write(
         collector.tallies,
+        failed=[node for node, passed in collector.verdicts.items() if not passed],
         sources=collector.sources,
         profile=_profile(session.config).name,
         seed=_seed(session.config),
@@ -185,5 +181,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
                 f"worst error {found['worst_in_tolerance']:.2g} tolerances"
             )
         return
-    for line in evidence.ledger(collector.fragment):
-        terminalreporter.write_line(line)
+    terminalreporter.write_line(ledger.show(collector.fragment, terminalreporter.hasmarkup))

@@ -1,15 +1,11 @@
-"""From the tallies of a run to the check evidence, and from all evidence to the ledger.
-
-The check route writes one fragment (``report/build/evidence/check.json``); what the other routes found is read from
-theirs, and a route whose sources changed since counts as "not run". ``ledger()`` computes every cell; nothing is typed.
-"""
+"""From the tallies of a run to the check evidence, one fragment: ``report/build/evidence/check.json``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from bayesgrad.theorems import THEOREMS
 from checks.registry import law_name
 from derivations import evidence as files
 from derivations.wrong_laws import wrong_laws
@@ -82,7 +78,7 @@ def mutants(
 
 def wrong_law_names() -> dict[str, list[str]]:
     """label -> the names of all its registered wrong laws."""
-    return {theorem.label: [law_name(row) for row in wrong_laws(theorem.label)] for theorem in _theorems()}
+    return {theorem.label: [law_name(row) for row in wrong_laws(theorem.label)] for theorem in THEOREMS}
 
 
 def finite(x: float) -> float:
@@ -96,9 +92,18 @@ def sources() -> dict[str, str]:
 
 
 def write(
-    tallies: Sequence[Mapping[str, Any]], *, sources: Mapping[str, str], profile: str, seed: int, seconds: float
+    tallies: Sequence[Mapping[str, Any]],
+    *,
+    failed: Iterable[str],
+    sources: Mapping[str, str],
+    profile: str,
+    seed: int,
+    seconds: float,
 ) -> dict[str, Any]:
-    """Write the check fragment of a complete run, and return it."""
+    """Write the check fragment of a complete run, and return it.
+
+    ``failed``: every test that failed, also those that belong to no label (a corner, another array library).
+    """
     results = merge(tallies)
     files.write(
         "check",
@@ -107,124 +112,10 @@ def write(
         versions=files.versions(*VERSIONS),
         seconds=seconds,
         mutants=mutants(tallies, wrong_law_names()),
+        failed=sorted(failed),
         profile=profile,
         seed=seed,
     )
     fragment = files.load("check")
     assert fragment is not None
     return fragment
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the ledger."""
-
-    label: str
-    routes: dict[str, str]
-    checks: str
-    wrong: str
-    observed: str
-    good: bool
-
-
-ROUTES = ("proof", "exact", "code", "formal")
-_SHORT = {
-    "not run": "not run",
-    "not applicable": "-",
-    "proved": "proved",
-    "refuted": "REFUTED",
-    "undecided": "undecided",
-}
-
-
-def _theorems() -> list[Any]:
-    from bayesgrad.theorems import THEOREMS
-
-    return list(THEOREMS)
-
-
-def _cell(route: str, theorem: Any, fragment: Mapping[str, Any] | None) -> str:
-    wanted = theorem.routes.get(route, "not applicable")
-    found = None if fragment is None else fragment["results"].get(theorem.label)
-    if found is not None:
-        return _SHORT.get(found["verdict"], found["verdict"])
-    return "not run" if wanted in ("required", "optional") else "-"
-
-
-def rows(check: Mapping[str, Any] | None, others: Mapping[str, Mapping[str, Any] | None]) -> list[Row]:
-    """The ledger, line by line, in the order of the catalogue."""
-    out = []
-    for theorem in _theorems():
-        label = theorem.label
-        found = None if check is None else check["results"].get(label)
-        wrong = None if check is None else check.get("mutants", {}).get(label)
-        if found is None:
-            said = "not run" if theorem.routes.get("check", "required") in ("required", "optional") else "-"
-        else:
-            said = (
-                f"{found['verdict']} {found['examples']}+{found['vacuous']}v {found['worst_in_tolerance']:.2g}tol "
-                f"{len(found['oracles'])} oracle{'s' * (len(found['oracles']) != 1)}"
-            )
-        observed = others.get("observed")
-        seen = None if observed is None else observed["results"].get(label)
-        out.append(
-            Row(
-                label,
-                {route: _cell(route, theorem, others.get(route)) for route in ROUTES},
-                said,
-                "-" if wrong is None else f"{wrong['rejected']}/{wrong['total']}",
-                "-" if seen is None else str(seen["verdict"]),
-                found is not None and found["verdict"] == "passed",
-            )
-        )
-    return out
-
-
-def read_others() -> dict[str, Mapping[str, Any] | None]:
-    """The evidence of the routes that pytest does not run; None where it is missing, stale or damaged."""
-    found: dict[str, Mapping[str, Any] | None] = {}
-    for route in (*ROUTES, "observed"):
-        try:
-            found[route] = files.read(route)
-        except files.DamagedEvidence:
-            found[route] = None
-    return found
-
-
-HEADER = ("label", *ROUTES, "checks: verdict, examples + vacuous, worst error, oracles", "wrong", "observed")
-
-
-def ledger(check: Mapping[str, Any] | None) -> list[str]:
-    """The ledger as lines of plain text."""
-    table: list[tuple[str, ...]] = [HEADER]
-    lines = rows(check, read_others())
-    table += [(row.label, *row.routes.values(), row.checks, row.wrong, row.observed) for row in lines]
-    widths = [max(len(line[c]) for line in table) for c in range(len(HEADER))]
-    text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table]
-    text.insert(1, "-" * (sum(widths) + 2 * len(widths) - 2))
-    checked = [row for row in lines if row.checks not in ("not run", "-")]
-    text.append("")
-    text.append(
-        f"{sum(row.good for row in lines)} of {len(lines)} labels passed their checks, "
-        f"{len(checked) - sum(row.good for row in checked)} failed, "
-        f"{sum(row.checks == 'not run' for row in lines)} not run; "
-        "examples + v(acuous draws), worst error in units of the tolerance, wrong laws rejected/total"
-    )
-    if check is not None:
-        laws = check.get("mutants", {}).values()
-        total, rejected = sum(law["total"] for law in laws), sum(law["rejected"] for law in laws)
-        text.append(f"wrong laws: {rejected} of {total} rejected by a counterexample")
-        for label, law in check.get("mutants", {}).items():
-            text += [f"  survives: {label}: {name}: {law['laws'][name]['why']}" for name in law["survivors"]]
-    return text + automatic_mutants()
-
-
-def automatic_mutants() -> list[str]:
-    """What the last hunt for automatic mutants found, in a few lines."""
-    from checks import mutants
-
-    data = mutants.last()
-    if data is None:
-        return ["automatic mutants: not run since a source changed (python -m checks --mutants)"]
-    summary = mutants.summary(data)
-    return [summary[0], *(line for line in summary if line.startswith("  survives") and "NOT EXPLAINED" in line)]

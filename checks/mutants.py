@@ -9,7 +9,6 @@ within the checked domain is explained by a row of :data:`EQUIVALENT`; the other
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 import time
 import warnings
@@ -44,7 +43,6 @@ CORE = (
 )
 """The modules whose functions are mutated."""
 
-RESULT = files.ROOT / "report" / "build" / "mutants.json"
 EXAMPLES = 10
 
 
@@ -299,7 +297,7 @@ def sources() -> dict[str, str]:
 
 
 def write(verdicts: list[Verdict], seconds: float, sources: dict[str, str]) -> dict[str, Any]:
-    """Write what was found, with the hashes of its sources, and return it."""
+    """Write what was found as evidence, with the hashes of its sources, and return it."""
     survivors = [
         {
             "mutant": verdict.mutant.name,
@@ -317,16 +315,14 @@ def write(verdicts: list[Verdict], seconds: float, sources: dict[str, str]) -> d
         row[0] += bool(verdict.killed_by)
         row[1] += 1
     data = {
-        "schema": 1,
-        "sources": sources,
         "killed": len(verdicts) - len(survivors),
         "total": len(verdicts),
         "explained": sum(bool(row["equivalent"]) for row in survivors),
         "operators": {name: {"killed": row[0], "total": row[1]} for name, row in sorted(by_operator.items())},
         "survivors": survivors,
-        "seconds": round(seconds, 1),
     }
-    files.write_json(RESULT, data)
+    versions = files.versions("numpy", "torch", "array-api-strict")
+    files.write("mutants", data, sources=sources, versions=versions, seconds=seconds)
     return data
 
 
@@ -347,25 +343,30 @@ def summary(data: dict[str, Any]) -> list[str]:
 def last() -> dict[str, Any] | None:
     """The last result, or None if there is none, or if a source changed since."""
     try:
-        data = json.loads(RESULT.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        fragment = files.read("mutants")
+    except files.DamagedEvidence:
         return None
-    return data if isinstance(data, dict) and files.is_fresh(data) else None
+    return None if fragment is None else fragment["results"]
 
 
-def main() -> int:
-    """Hunt, write, print; 1 if survivors are neither explained nor within one in twenty."""
-    began = time.perf_counter()
+def enough(data: dict[str, Any]) -> bool:
+    """Whether at most one mutant in twenty survives without an explanation."""
+    return len(data["survivors"]) - data["explained"] <= 0.05 * data["total"]
 
-    def progress(done: int, total: int) -> None:
-        if sys.stderr.isatty() and done % 20 == 0:
-            print(f"\r{done}/{total} mutants", end="", file=sys.stderr, flush=True)
 
-    before = sources()
-    data = write(hunt(progress=progress), time.perf_counter() - began, before)
+def main(force: bool = True) -> int:
+    """Hunt, write, print; unless ``force``, what was found before is printed if no source changed since."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    found = None if force else last()
+    if found is not None:
+        print("\n".join([*summary(found), "nothing changed since this hunt; --force repeats it"]))
+        return int(not enough(found))
+    began, before = time.perf_counter(), sources()
+    with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as bar:
+        task = bar.add_task("mutants", total=None)
+        verdicts = hunt(progress=lambda done, total: bar.update(task, completed=done, total=total))
+    data = write(verdicts, time.perf_counter() - began, before)
     print("\n".join(summary(data)))
-    return int(len(data["survivors"]) - data["explained"] > 0.05 * data["total"])
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return int(not enough(data))

@@ -21,7 +21,7 @@ from typing import Any
 SCHEMA = 1
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "report" / "build" / "evidence"
-ROUTES = ("proof", "exact", "code", "formal", "check", "observed")
+ROUTES = ("proof", "exact", "code", "formal", "check", "mutants", "observed")
 
 
 class DamagedEvidence(ValueError):

@@ -145,7 +145,7 @@ def render(context: Any, options: argparse.Namespace) -> int:
     failed = bool(refused)
     for label, what in context.failures:
         failed = True
-        print(f"report: FAILED {label}: {what}", file=sys.stderr)
+        print(f"report: FAILED {label + ': ' if label else ''}{what}", file=sys.stderr)
     for route, reason in context.absent:
         if route in options.require:
             failed = True

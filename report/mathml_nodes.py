@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
+RIGID = frozenset((*"+−-=≠≈≡∼≤≥⩽⩾∈∉⊆⊂·⋅×±∝∘≔:", "&lt;", "&gt;"))
+"""Operators that no form stretches and whose form says nothing beside explicit spaces: a third of the page's signs."""
+
 _WIDE_SPACE = re.compile(r'(lspace|rspace)="0\.(?:1667|2222|2778)em"')
 
 
@@ -53,7 +56,9 @@ def symbol(char: str, kind: str, before: Node | None) -> Node:
     if kind == "bin" and (before is None or before.kind in ("bin", "rel", "open", "punct", "op", "fn")):
         return Node(f'<mo form="prefix" lspace="0" rspace="0">{char}</mo>')
     space = 0.2222 if kind == "bin" else 0.2778
-    attributes = f'form="infix" stretchy="false" lspace="{space}em" rspace="{space}em"'
+    attributes = f'lspace="{space}em" rspace="{space}em"'
+    if char not in RIGID:
+        attributes = f'form="infix" stretchy="false" {attributes}'
     return Node(f"<mo {attributes}>{char}</mo>", kind)
 
 

@@ -25,6 +25,7 @@ HOW = {
     "code": "python -m derivations --evidence",
     "formal": "make formal",
     "check": "python -m checks",
+    "mutants": "python -m checks --mutants",
     "observed": "python -m bayesgrad.training run --size quick",
 }
 NOT_ROUTES = ("required", "optional")
@@ -67,7 +68,7 @@ class Fragment:
 def read_fragments(folder: Path = store.FOLDER) -> dict[str, Fragment]:
     """The fragments that count today. Raises :class:`derivations.evidence.DamagedEvidence`."""
     found: dict[str, Fragment] = {}
-    for route in ROUTES:
+    for route in HOW:
         written = store.load(route, folder)
         if written is None:
             found[route] = Fragment(route, None, f"no evidence of this route yet: run {HOW[route]}")
@@ -222,9 +223,21 @@ def merge(theorems: Sequence[Theorem], fragments: Mapping[str, Fragment]) -> dic
         "trusted_base": proof.get("trusted_base", {"files": [], "lines": 0}),
         "results": results,
         "claims": _claims(fragments["observed"]),
+        "checks": _checks(fragments),
     }
 
 
+def _checks(fragments: Mapping[str, Fragment]) -> dict[str, Any]:
+    """What the checks found that belongs to no single result: tests that failed, and the mutants of the code."""
+    failed, mutants = (fragments["check"].data or {}).get("failed", []), fragments["mutants"].data
+    return {"failed": list(failed), "mutants": None if mutants is None else dict(mutants["results"])}
+
+
 def failures(evidence: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """``(label, what went wrong)`` for everything that failed."""
-    return [(label, what) for label, result in evidence["results"].items() for what in wrong(result)]
+    """``(label, what went wrong)`` for everything that failed; "" where it belongs to no result."""
+    found = [(label, what) for label, result in evidence["results"].items() for what in wrong(result)]
+    found += [("", f"{node} failed") for node in evidence["checks"]["failed"]]
+    mutants = evidence["checks"]["mutants"]
+    if mutants is not None and len(mutants["survivors"]) - mutants["explained"] > 0.05 * mutants["total"]:
+        found.append(("", "more than one mutant of the code in twenty survives unexplained"))
+    return found

@@ -18,7 +18,7 @@ from report.filters import escape_html, escape_tex
 from report.messages import LANGUAGES
 from report.render_html import HtmlRenderer, mark
 from report.render_tex import TexRenderer
-from report.sections import em, experiments, graph, head, notation, results, sources, summary, trust
+from report.sections import em, experiments, graph, head, notation, results, sources, strength, summary, trust
 
 HERE = Path(__file__).parent
 TITLE, SUBTITLE = "bayesgrad", "What cross-entropy does to attention, proved, checked and put to the test"
@@ -38,14 +38,16 @@ def document(context: Context) -> doc.Document:
             sections.append(head.build(context))
         if name == "em":
             sections.append(em.build(context))
-    sections += [experiments.build(context), *trust.build(context), *sources.build(context)]
+    sections += [experiments.build(context), *strength.build(context), *trust.build(context), *sources.build(context)]
     figures = {**results.pictures(context), **experiments.drawings(context)}
     return doc.Document(TITLE, SUBTITLE, tuple(sections), figures, banner)
 
 
 def _banner(context: Context) -> tuple[doc.Block, ...]:
     if context.failures:
-        items = tuple((Para((Ref(label), Text(f": {what}"))),) for label, what in context.failures)
+        items = tuple(
+            (Para((Ref(label), Text(f": {what}")) if label else (Text(what),)),) for label, what in context.failures
+        )
         head = Para((Emph((Msg("ui.failed"),), strong=True),))
         return (Note("bad", (head, Items(items))),)
     absent = context.absent

@@ -59,7 +59,7 @@ def proof_detail(label: str) -> dict[str, Any]:
 def fragments(records: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
     """A fragment for each route in which every required and optional route is established."""
     found: dict[str, dict[str, Any]] = {}
-    for route in (*SYMBOLIC, "check", "observed"):
+    for route in (*SYMBOLIC, "check", "mutants", "observed"):
         found[route] = {
             "schema": 1, "route": route, "versions": VERSIONS, "sources": dict(SOURCES), "seconds": 1.0, "results": {},
         }  # fmt: skip
@@ -79,6 +79,17 @@ def fragments(records: Mapping[str, Any] | None = None) -> dict[str, dict[str, A
                 "verdict": "confirmed", "record": None, "worst_error": 1e-12, "observations": 7,
             }  # fmt: skip
     found["check"]["mutants"] = {theorem.label: {"rejected": 4, "total": 4, "survivors": []} for theorem in THEOREMS}
+    found["check"]["failed"] = []
+    found["mutants"]["results"] = {
+        "killed": 97, "total": 100, "explained": 2, "operators": {"sign flipped": {"killed": 97, "total": 100}},
+        "survivors": [
+            {
+                "mutant": "em.step: a + b -> a - b", "line": 7, "operator": "sign flipped", "checks": 3,
+                "equivalent": reason,
+            }
+            for reason in ("the sum is symmetric", "the sum is symmetric", "")
+        ],
+    }  # fmt: skip
     found["proof"]["trusted_base"] = {"files": ["derivations/proof.py"], "lines": 321}
     found["observed"]["claims"] = [
         {

@@ -46,8 +46,8 @@ def test_markup_in_a_formula_is_text():
 
 
 def test_a_leading_minus_is_a_sign_and_an_inner_one_an_operation():
-    signs = [mo.get("form") for mo in tree("-a = -b - c").iter("mo") if mo.text == "−"]
-    assert signs == ["prefix", "prefix", "infix"]
+    signs = [mo.get("lspace") for mo in tree("-a = -b - c").iter("mo") if mo.text == "−"]
+    assert signs == ["0", "0", "0.2222em"]
 
 
 def test_functions_stand_apart_from_their_argument():

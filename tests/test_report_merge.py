@@ -181,3 +181,24 @@ def test_the_schema_is_a_schema():
     from report.validate import validator
 
     validator().check_schema(validator().schema)
+
+
+def test_a_failed_test_of_no_label_and_unexplained_mutants_are_failures(tmp_path):
+    def fail(found):
+        found["check"]["failed"] = ["checks/check_corners.py::check_corner[tied scores]"]
+
+    evidence = merged(tmp_path / "a", fail)
+    assert failures(evidence) == [("", "checks/check_corners.py::check_corner[tied scores] failed")]
+
+    def survive(found):
+        found["mutants"]["results"]["survivors"] *= 6
+
+    evidence = merged(tmp_path / "b", survive)
+    assert failures(evidence) == [("", "more than one mutant of the code in twenty survives unexplained")]
+
+    def nothing(found):
+        found["mutants"] = None
+
+    evidence = merged(tmp_path / "c", nothing)
+    assert evidence["checks"] == {"failed": [], "mutants": None}
+    assert not failures(evidence)

@@ -124,6 +124,25 @@ def test_failures_make_a_red_banner(tmp_path):
     assert "check failed" in banner
 
 
+def test_the_page_says_what_the_checks_would_notice(tmp_path):
+    text, _ = page(context(tmp_path))
+    part = text[text.index('id="strength"') : text.index('id="trust"')]
+    assert "Of 100 mutants of the package" in part
+    assert "97.0" in part
+    assert part.count("the sum is symmetric") == 2
+    assert "NOT EXPLAINED" in part
+    missing, _ = page(context(tmp_path / "b", lambda found: found.update(mutants=None)))
+    part = missing[missing.index('id="strength"') : missing.index('id="trust"')]
+    assert "not run" in part
+    assert "--mutants" in part
+
+
+def test_a_test_without_a_label_that_failed_is_in_the_banner(tmp_path):
+    text, _ = page(context(tmp_path, lambda found: found["check"].update(failed=["checks/check_corners.py::check_x"])))
+    banner = text[text.index('class="banner"') : text.index('id="summary"')]
+    assert "checks/check_corners.py::check_x failed" in html.unescape(banner)
+
+
 def test_one_result_alone(tmp_path):
     text, _ = page(context(tmp_path, only="attention.value-law"))
     parsed = Parser()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bayesgrad.theorems import THEOREMS
-from checks import evidence, seeds
+from checks import evidence, ledger, seeds
 from checks.mutants import load_checks
 from checks.registry import CHECKS, statement_of
 from derivations import evidence as files
@@ -86,10 +88,10 @@ def test_every_label_has_two_oracles_and_no_state_is_misspelt() -> None:
 
 
 def test_the_ledger_has_every_label_and_shows_what_did_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence, "read_others", lambda: dict.fromkeys((*evidence.ROUTES, "observed")))
-    monkeypatch.setattr(evidence, "automatic_mutants", list)
+    monkeypatch.setattr(ledger, "read_others", lambda: dict.fromkeys((*ledger.ROUTES, "observed")))
+    monkeypatch.setattr(ledger, "automatic_mutants", list)
     fragment = {"results": evidence.merge([tally("attention.value-law")]), "mutants": {}}
-    lines = evidence.ledger(fragment)
+    lines = ledger.ledger(fragment)
     for theorem in THEOREMS:
         assert any(line.startswith(theorem.label + " ") for line in lines)
     row = next(line for line in lines if line.startswith("attention.value-law"))
@@ -97,11 +99,32 @@ def test_the_ledger_has_every_label_and_shows_what_did_not_run(tmp_path: Path, m
     assert "not run" in row
     assert lines[-2].startswith("1 of ")
     assert lines[-1] == "wrong laws: 0 of 0 rejected by a counterexample"
-    everything = evidence.ledger(None)
+    everything = ledger.ledger(None)
     assert "passed" not in "".join(everything[:-1])
     proved = {"results": {"attention.value-law": {"verdict": "refuted"}}}
-    monkeypatch.setattr(evidence, "read_others", lambda: {"proof": proved})
-    assert "REFUTED" in next(line for line in evidence.ledger(fragment) if line.startswith("attention.value-law"))
+    monkeypatch.setattr(ledger, "read_others", lambda: {"proof": proved})
+    assert "REFUTED" in next(line for line in ledger.ledger(fragment) if line.startswith("attention.value-law"))
+
+
+def test_the_table_of_a_terminal_says_what_the_text_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    label, other, third = "attention.value-law", "attention.key-law", "attention.routing-law"
+    verdicts = {label: {"verdict": "proved"}, other: {"verdict": "refuted"}, third: {"verdict": "undecided"}}
+    observed = {label: {"verdict": "confirmed"}, other: {"verdict": "not confirmed"}}
+    found = {"proof": {"results": verdicts}, "observed": {"results": observed}}
+    monkeypatch.setattr(ledger, "read_others", lambda: found)
+    fragment = {"results": evidence.merge([tally(label), tally(other, failure="no")]), "mutants": {}}
+    drawn = re.sub(r"\x1b\[[0-9;]*m", "", ledger.table(fragment, 160))
+    rows = {line.split()[0]: line.rstrip() for line in drawn.splitlines() if line.strip()}
+    assert {theorem.label for theorem in THEOREMS} <= set(rows)
+    assert rows[label].split() == [label, "✓", "·", "·", "·", "✓", "10", "1", "0.25", "tol", "2", "-", "confirmed"]
+    assert rows[other].split()[1] == "✗"
+    assert rows[other].split()[5] == "✗"
+    assert rows[other].endswith("NOT CONFIRMED")
+    assert rows[third].split() == [third, "?", "·", "·", "·", "·", "-", "not", "run"]
+    assert "\x1b[" in ledger.show(fragment, terminal=True)
+    assert ledger.show(fragment, terminal=False) == "\n".join(ledger.ledger(fragment))
+    for line in ledger.ledger(fragment)[-3:]:
+        assert line[:60] in " ".join(drawn.split())
 
 
 def test_a_changed_source_makes_the_evidence_stale(tmp_path: Path) -> None:
@@ -112,6 +135,21 @@ def test_a_changed_source_makes_the_evidence_stale(tmp_path: Path) -> None:
     assert files.read("check", tmp_path) is not None
     files.write("check", {}, sources={**sources, "bayesgrad/gradients.py": "0" * 64}, **kept)
     assert files.read("check", tmp_path) is None
+
+
+def test_a_failed_test_of_no_label_is_not_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bayesgrad.testing.profiles import PROFILES
+    from checks.__main__ import _serves
+
+    monkeypatch.setattr(files, "write", partial(files.write, folder=tmp_path))
+    monkeypatch.setattr(files, "load", lambda route, _=tmp_path, load=files.load: load(route, tmp_path))
+    corner = "checks/check_corners.py::check_corner[tied scores]"
+    for failed in ([], [corner]):
+        given: dict[str, Any] = {"sources": evidence.sources(), "profile": "ci", "seed": 0, "seconds": 1.0}
+        fragment = evidence.write([tally("attention.value-law")], failed=failed, **given)
+        assert fragment["failed"] == failed
+        assert [_serves(fragment, name) for name in PROFILES] == ([False] * 3 if failed else [True, True, False])
+        assert (f"FAILED: {corner}" in ledger.ledger(fragment)) == bool(failed)
 
 
 def run_pytest(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -6,7 +6,7 @@ from report import document as doc
 from report.context import Context
 from report.document import Code, Items, Msg, Note, Para, Ref, Section, Table, Text, prose, text
 from report.filters import number
-from report.merge import HOW, ROUTES
+from report.merge import HOW
 
 
 def build(context: Context) -> list[Section]:
@@ -51,7 +51,7 @@ def gaps(context: Context) -> Section:
 
 
 def again(context: Context) -> Section:
-    rows = [((Msg(f"route.{route}"),), (Code(HOW[route]),)) for route in ROUTES]
+    rows = [((Msg(f"route.{route}"),), (Code(HOW[route]),)) for route in HOW]
     rows.append(((Msg("route.report"),), (Code("python -m report"),)))
     rows.append(((Msg("route.all"),), (Code("make report"),)))
     header = tuple((Msg(f"column.{name}"),) for name in ("route", "again"))
