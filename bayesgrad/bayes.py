@@ -90,7 +90,7 @@ def kl_divergence(
     xp, p_, q_ = _two(p, q, validate)
     # p log(p/q) - p + q is never negative, term by term, and its extra terms sum to 0: no cancellation at p = q.
     ratio = xp.where(p_ == 0, xp.ones_like(p_), p_ / xp.where(q_ == 0, xp.ones_like(q_), q_))
-    terms = xp.where(p_ == 0, q_, p_ * xp.log(xp.where(ratio == 0, xp.ones_like(ratio), ratio)) - p_ + q_)
+    terms = p_ * xp.log(ratio) - p_ + q_
     missed = xp.logical_and(p_ != 0, q_ == 0)
     terms = xp.where(missed, _arrays.full_like(xp, q_, (), math.inf), terms)
     total = xp.sum(terms, axis=-1)
@@ -280,7 +280,8 @@ def bijection_predictive(
 
     Args:
         keys, values: (..., T), integers; the revealed pairs, value t = pi(key t).
-        query: (...), integers. size: V. like: an array whose dtype the result gets; float64 by default.
+        query: (...), integers. size: V. like: an array whose dtype the result gets; float64 by default (which JAX has
+            only in its 64-bit mode).
 
     Returns:
         (..., V).

@@ -11,7 +11,7 @@ first, so that both calls see the same numbers; the functions accumulate in floa
 
     |got - expected| <= u16 |expected| + (1 + u16) ROUNDINGS u32 (1 + largest) + half the smallest number of the dtype.
 
-JAX compiles each operation anew for each shape, so that it sees a few shapes only (:data:`FEW`).
+JAX compiles each operation anew for each shape, so that it sees heads and layers of a few shapes only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,141 +29,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
-import bayesgrad
-from bayesgrad import bayes, block, dynamics, em, gradients
 from bayesgrad.testing.engine import derived_seed
-from bayesgrad.testing.examples import Head, Layer
 from bayesgrad.testing.oracles import padded
 from bayesgrad.testing.profiles import Profile
-from bayesgrad.testing.strategies import heads, layers
 from bayesgrad.testing.tolerance import unit_roundoff
+from checks.calls import KINDS, NOT_STACKED, ONE_LAW, SUMMED, WEIGHTS_AT, Arguments
 from checks.registry import LawFailed
 
 ROUNDINGS = 512.0
-
-Arguments = tuple[Callable[..., Any], Sequence[Any], Mapping[str, Any]]
-
-
-def _head(head: Head) -> dict[str, Arguments]:
-    """Calls on the parts of one head."""
-    t = head.tensors()
-    q, k, v, u, a, b, s, g = (t[name] for name in "qkvuabsg")
-    mask = head.visible
-    pairs = {"mask": mask, "bias": t["beta"], "dropout": t["D"]}
-    priors, ds = t["M"] + 0.5, a * (b - t["bbar"][:, None])
-    dw = np.cos(np.arange(k.shape[0] * 3.0)).reshape(-1, 3)
-    return {
-        "softmax": (bayesgrad.softmax, (s,), {"mask": mask}),
-        "log_softmax": (bayesgrad.log_softmax, (s,), {}),
-        "logsumexp": (bayesgrad.logsumexp, (s,), {"mask": mask}),
-        "fisher": (bayesgrad.fisher, (a,), {}),
-        "attention": (bayesgrad.attention, (q, k, v), {**pairs, "scale": 0.75}),
-        "attention, plain": (bayesgrad.attention, (q, k, v), {}),
-        "attention_gradients": (bayesgrad.attention_gradients, (q, k, v, u), {**pairs, "scale": 0.75}),
-        "attention_gradients, plain": (bayesgrad.attention_gradients, (q, k, v, u), {}),
-        "attention_gradients, masked": (bayesgrad.attention_gradients, (q, k, v, u), {"mask": mask}),
-        "compatibility": (bayesgrad.compatibility, (u, v), {}),
-        "advantage": (bayesgrad.advantage, (a, b), {}),
-        "score_gradient": (bayesgrad.score_gradient, (a, b), {}),
-        "mean_compatibility": (gradients.mean_compatibility, (u, g), {}),
-        "responsibility": (bayesgrad.responsibility, (a,), {}),
-        "value_gradient": (bayesgrad.value_gradient, (a, u), {}),
-        "query_gradient": (bayesgrad.query_gradient, (ds, k), {"scale": -0.5}),
-        "key_gradient": (bayesgrad.key_gradient, (ds, q), {"scale": -0.5}),
-        "loss_decrease": (dynamics.loss_decrease, (q, k, v), {"eta": 0.5}),
-        "loss_change, sum": (dynamics.loss_change, (q, 0.5 * q), {}),
-        "value_step": (dynamics.value_step, (a, u), {"eta": 0.5}),
-        "score_step": (dynamics.score_step, (a, u, v), {"eta": 0.5}),
-        "feedback": (dynamics.feedback, (a, u), {"eta": 0.5}),
-        "weight_space_value_step": (dynamics.weight_space_value_step, (k, v), {"eta": 0.5, "bias": True}),
-        "natural_direction": (dynamics.natural_direction, (b,), {"mask": mask}),
-        "natural_direction, plain": (dynamics.natural_direction, (b,), {}),
-        "replicator_velocity": (dynamics.replicator_velocity, (a, b), {}),
-        "replicator_step": (dynamics.replicator_step, (a, b), {"eta": 0.5}),
-        "saturation_bound": (dynamics.saturation_bound, (a, b), {"mask": mask}),
-        "saturation_bound, plain": (dynamics.saturation_bound, (a, b), {}),
-        "frame_precision_bound": (dynamics.frame_precision_bound, (a, b), {"mask": mask}),
-        "proximal_e_step": (em.proximal_e_step, (a, b), {"eta": 0.5}),
-        "proximal_m_step": (em.proximal_m_step, (v, a, u), {"eta": 0.5}),
-        "mixture_loss": (em.mixture_loss, (a, b), {}),
-        "mixture_responsibilities": (em.mixture_responsibilities, (a, b), {}),
-        "mixture_loss_change": (em.mixture_loss_change, (a, b, s), {}),
-        "em_identity": (em.em_identity, (a, b, s), {}),
-        "gaussian_mixture": (
-            em.gaussian_mixture_responsibilities,
-            (q, k),
-            {"priors": priors[0], "scale": 0.5},
-        ),
-        "entropy": (bayes.entropy, (a,), {"units": "bits"}),
-        "posterior": (bayes.posterior, (a, b), {}),
-        "posterior_predictive": (bayes.posterior_predictive, (a[:, None, :], _rows(dw, len(a))), {}),
-        "soft targets": (bayesgrad.cross_entropy, (s, a), {"reduction": "sum"}),
-    }
-
-
-def _rows(x: np.ndarray, n: int) -> np.ndarray:
-    p = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
-    return np.broadcast_to(p, (n, 1, *p.shape)).copy()
-
-
-def _layer(layer: Layer) -> dict[str, Arguments]:
-    """Calls on a layer with several heads."""
-    names = ("W_Q", "W_K", "W_V", "W_O")
-    t = layer.tensors()
-    shared = {name: layer.bias(name) for name in ("c_Q", "c_K", "c_V", "c_O")}
-    options = {"y": layer.memory, "mask": layer.visible, "heads": layer.heads, "kv_heads": layer.kv_heads}
-    weights = tuple(getattr(layer, name) for name in names)
-    q, k, v, u = t["q"], t["k"], t["v"], t["u"]
-    every = np.repeat(layer.visible[None], layer.heads, axis=0)
-    back = (t["a"] @ np.repeat(k, layer.heads // layer.kv_heads, 0))[0], k[0], v[0]
-    return {
-        "block": (
-            block.attention_block_gradients,
-            (layer.x, *weights, layer.targets),
-            {**options, **shared, "reduction": "sum", "scale": 0.5},
-        ),
-        "block, soft targets": (
-            block.attention_block_gradients,
-            (layer.x, *weights, np.abs(t["z"]) + 0.25),
-            {"y": layer.memory, "heads": layer.heads, "kv_heads": layer.kv_heads, "reduction": "sum"},
-        ),
-        "grouped": (bayesgrad.grouped_attention, (q, k, v), {"mask": every}),
-        "grouped gradients": (bayesgrad.grouped_attention_gradients, (q, k, v, u), {"mask": every}),
-        "split": (bayesgrad.split_heads, (layer.x @ layer.W_Q,), {"heads": layer.heads}),
-        "merge": (bayesgrad.merge_heads, (q,), {}),
-        "cross-entropy": (
-            bayesgrad.cross_entropy,
-            (t["z"], layer.targets),
-            {"reduction": "sum", "label_smoothing": 0.25, "class_weights": np.abs(layer.bias("c_O")) + 0.5},
-        ),
-        "cross-entropy, none": (bayesgrad.cross_entropy, (t["z"], layer.targets), {"reduction": "none"}),
-        "inputs": (
-            bayesgrad.input_gradients,
-            back,
-            {"W_Q": _thin(layer, "W_Q"), "W_K": _thin(layer, "W_K"), "W_V": _thin(layer, "W_V"), "cross": True},
-        ),
-        "projections": (
-            bayesgrad.projection_gradients,
-            (layer.x, *back),
-            {"y": layer.memory, "context": t["g"][0], "logits": t["z"]},
-        ),
-        "feedback_full": (
-            dynamics.feedback_full,
-            (t["a"][0], v[0], t["r"], t["p"], t["W_O"][0]),
-            {"totals": t["tau"], "eta": 0.5},
-        ),
-    }
-
-
-def _thin(layer: Layer, name: str) -> np.ndarray:
-    width = layer.d_v if name == "W_V" else layer.d_k
-    return getattr(layer, name)[:, :width].copy()
-
-
-NOT_STACKED = frozenset(("W_Q", "W_K", "W_V", "W_O", "c_Q", "c_K", "c_V", "c_O", "priors", "class_weights"))
-"""Arguments that have no leading axes, by name; :data:`WEIGHTS_AT` has those by position."""
-
-WEIGHTS_AT = {"block": range(1, 5), "block, soft targets": range(1, 5), "feedback_full": range(4, 5)}
 
 
 def parts(result: Any) -> list[np.ndarray]:
@@ -306,6 +179,8 @@ def _rounded(
 def judge_stacked(one: Mapping[str, Arguments], two: Mapping[str, Arguments]) -> None:
     """Both examples at once along a leading axis, against one after the other."""
     for name, (function, first, options) in one.items():
+        if name in ONE_LAW:
+            continue
         _, second, more = two[name]
         plain = [parts(function(*first, **options)), parts(function(*second, **more))]
         fixed = WEIGHTS_AT.get(name, range(0))
@@ -326,37 +201,10 @@ def judge_stacked(one: Mapping[str, Arguments], two: Mapping[str, Arguments]) ->
         agree(name, got, expected, "leading axes")
 
 
-SUMMED = frozenset(
-    ("W_Q", "W_K", "W_V", "W_O", "c_Q", "c_K", "c_V", "c_O", "loss", "scale", "loss_decrease", "loss_change, sum")
-)
-"""Results without leading axes: what belongs to all examples together is summed over them."""
-
-
 def _fields(name: str, made: Any) -> list[str]:
     if hasattr(made, "_fields"):
         return [field for field in made._fields if getattr(made, field) is not None]
     return [name]
-
-
-def turned(head: Head) -> Head:
-    """Another head of the same shapes."""
-    return replace(head, q=head.k.mean() - head.q[::-1], v=head.v[::-1] * 0.5 + 0.25, u=-head.u[::-1])
-
-
-def turned_layer(layer: Layer) -> Layer:
-    """The same layer on other inputs."""
-    y = None if layer.y is None else 0.5 - layer.y[::-1]
-    mask = None if layer.mask is None else layer.mask[::-1].copy()
-    return replace(layer, x=layer.x[::-1] * 0.5, y=y, targets=layer.targets[::-1].copy(), mask=mask)
-
-
-GROUPS = ((2, 1), (4, 2), (2, 2))
-HEADS, LAYERS = heads(scales=(None,)), layers(heads=GROUPS)
-FEW = {
-    "heads": heads(scales=(None,), sizes=[(2, 3, 1, 4), (3, 2, 4, 1), (4, 4, 2, 3)], squares=False),
-    "layers": layers(heads=GROUPS[:1], sizes=([(2, 3, 1, 4, 5, 6)], [(3, 2, 4, 5, 1)])),
-}
-"""Heads and layers of few shapes."""
 
 
 def _judge(
@@ -384,27 +232,25 @@ def _judge(
 
 
 @pytest.mark.parametrize("backend", [*BACKENDS, *MORE_BACKENDS])
-@pytest.mark.parametrize("kind", ["heads", "layers"])
+@pytest.mark.parametrize("kind", KINDS)
 def check_backend(backend: str, kind: str, profile: Profile, draw_seed: int) -> None:
     """The same answers from every array library, from read-only arrays, and in every precision."""
-    calls: Callable[[Any], dict[str, Arguments]] = _head if kind == "heads" else _layer
-    of: st.SearchStrategy = FEW[kind] if "JAX" in backend else HEADS if kind == "heads" else LAYERS
-    where = f"check_backend[{kind}-{backend}]"
-    _judge(f"backends/{kind}", of, lambda example: judge_backend(calls(example), backend), where, profile, draw_seed)
+    __tracebackhide__ = True
+    of = KINDS[kind]
+    where, drawn = f"check_backend[{kind}-{backend}]", of.few if "JAX" in backend else of.drawn
+    _judge(f"backends/{kind}", drawn, lambda x: judge_backend(of.calls(x), backend), where, profile, draw_seed)
 
 
-@pytest.mark.parametrize("kind", ["heads", "layers"])
+@pytest.mark.parametrize("kind", KINDS)
 def check_leading_axes(kind: str, profile: Profile, draw_seed: int) -> None:
     """Leading axes are free: two examples at once are the two one after the other."""
+    __tracebackhide__ = True
+    of = KINDS[kind]
 
     def judge(example: Any) -> None:
-        if kind == "heads":
-            judge_stacked(_head(example), _head(turned(example)))
-        else:
-            judge_stacked(_layer(example), _layer(turned_layer(example)))
+        judge_stacked(of.calls(example), of.calls(of.turned(example)))
 
-    where = f"check_leading_axes[{kind}]"
-    _judge(f"leading/{kind}", HEADS if kind == "heads" else LAYERS, judge, where, profile, draw_seed)
+    _judge(f"leading/{kind}", of.drawn, judge, f"check_leading_axes[{kind}]", profile, draw_seed)
 
 
 def _limits(profile: Profile) -> settings:

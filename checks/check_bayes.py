@@ -54,8 +54,8 @@ def check_risk_decomposition(example: Simplex) -> dict[str, Any]:
 
 @checks("bayes.risk-decomposition", oracle=only(("R",), RISKS), given=simplices(), share=0.5)
 def check_risk(example: Simplex) -> dict[str, Any]:
-    """R(q) = E[-log q(y|c)], in bits as well."""
-    P, p, q = (floats(w) for w in (example.contexts, example.p, example.q))
+    """R(q) = E[-log q(y|c)], in bits as well, and whatever the shape of the set of contexts."""
+    P, p, q = (floats(w)[None] for w in (example.contexts, example.p, example.q))
     return {"R": bayes.risk(P, p, q, units="bits") * np.log(2)}
 
 
@@ -93,16 +93,20 @@ def check_gibbs(example: Simplex) -> dict[str, Any]:
 def check_chain_rule(example: Sequences) -> dict[str, Any]:
     """sum_t -log p(y_t|y_<t) = -log p(y_1..y_T), every position supervised."""
     rows = np.array([[float(x) for x in example.conditional(t)] for t in range(len(example.outcomes))])
-    return {"surprise": np.asarray(bayes.sequence_surprise(rows, example.outcomes, units="nats"))}
+    return {"surprise": np.asarray(bayes.sequence_surprise(rows, example.outcomes, units="bits")) * np.log(2)}
 
 
 @checks("bayes.entropy-is-blind", oracle=BLIND, given=simplices())
 def check_entropy_is_blind(example: Simplex) -> dict[str, Any]:
-    """A distribution and a rotation of it: equal entropies, positive divergence."""
+    """A distribution and a rotation of it: equal entropies, positive divergence and distance."""
     p = floats(example.q)
     turned = np.roll(p, -1, axis=-1)
-    gap = bayes.entropy(p, units="nats") - bayes.entropy(turned, units="nats")
-    return {"H - H": gap, "KL": bayes.kl_divergence(p, turned, units="nats")}
+    return {
+        "H - H": bayes.entropy(p, units="nats") - bayes.entropy(turned, units="nats"),
+        "H": bayes.entropy(p, units="bits") * np.log(2),
+        "KL": bayes.kl_divergence(p, turned, units="bits") * np.log(2),
+        "TV": bayes.total_variation(p, turned),
+    }
 
 
 def distinct_pairs(example: Pairs) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import bayesgrad
-from bayesgrad import block, heads
+from bayesgrad import block, fused, heads
 from bayesgrad.testing.engine import LawViolation
 from bayesgrad.testing.examples import Layer
 from bayesgrad.testing.strategies import layers
@@ -133,6 +133,33 @@ def check_multi_head(layer: Layer) -> dict[str, Any]:
         if (getattr(got, name) is None) != (getattr(layer, name) is None):
             raise LawViolation(f"attention.multi-head: the gradient of {name} is there without {name}, or missing")
     names = present(layer, ("W_Q", "W_K", "W_V", "W_O", "c_Q", "c_V", "c_O", "x"))
+    return {"L": np.asarray(got.loss), **{name: getattr(got, name) for name in names}}
+
+
+@checks(
+    "attention.multi-head",
+    oracle=(*layer_gradients(*WEIGHTS, *BIASES, "x", "y", differentiate=()), *LOSS),
+    given=layers(heads=((1, 1), *GROUPS)),
+    share=0.5,
+)
+def check_one_sweep(layer: Layer) -> dict[str, Any]:
+    """The same gradients from one sweep over tiles of one or two queries, of which no weight is kept."""
+    biases: dict[str, Any] = {name: getattr(layer, name) for name in BIASES}
+    weights = (layer.W_Q, layer.W_K, layer.W_V, layer.W_O)
+    got = fused.attention_block_gradients(
+        layer.x,
+        *weights,
+        layer.targets,
+        y=layer.y,
+        heads=layer.heads,
+        kv_heads=layer.kv_heads,
+        mask=layer.mask,
+        scale=layer.scale,
+        reduction=layer.reduction,
+        tile=1 + layer.x.shape[0] % 2,
+        **biases,
+    )
+    names = present(layer, (*WEIGHTS, *BIASES, "x", "y"))
     return {"L": np.asarray(got.loss), **{name: getattr(got, name) for name in names}}
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from bayesgrad.testing.profiles import PROFILES, Profile
-from checks import evidence, ledger, seeds
+from checks import evidence, kept, ledger, seeds
 from checks.registry import PROPERTY
 from derivations.evidence import DamagedEvidence, read
 
@@ -160,6 +160,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         seed=_seed(session.config),
         seconds=time.perf_counter() - collector.began,
     )
+    if _profile(session.config).keep:
+        kept.clear()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bayesgrad.theorems import THEOREMS
-from checks.registry import law_name
 from derivations import evidence as files
-from derivations.wrong_laws import wrong_laws
+from derivations.wrong_laws import WrongLaw, wrong_laws
 
 SOURCES = ("bayesgrad/*.py", "bayesgrad/tasks/*.py", "bayesgrad/testing/**/*.py", "checks/**/*.py", "derivations/*.py")
 VERSIONS = ("numpy", "torch", "jax", "hypothesis", "mpmath")
@@ -74,6 +73,11 @@ def mutants(
         for label, laws in seen.items()
         if laws
     }
+
+
+def law_name(row: WrongLaw) -> str:
+    """part/id, unique within a label."""
+    return f"{row.part.name}/{row.id.rpartition('/')[2]}"
 
 
 def wrong_law_names() -> dict[str, list[str]]:

@@ -40,6 +40,7 @@ CORE = (
     "masks",
     "dynamics",
     "em",
+    "bayes",
 )
 """The modules whose functions are mutated."""
 
@@ -69,9 +70,14 @@ class Wrong(AssertionError):
     """A prepared check that disagrees."""
 
 
+def _spread(strategy: Any, number: int, name: str) -> list[Any]:
+    """Examples from all over a longer row of draws: Hypothesis varies the last one again and again."""
+    drawn = example_of(strategy, 4 * number, derived_seed(f"mutants/{name}", 0))
+    return drawn[len(drawn) // number - 1 :: len(drawn) // number][:number]
+
+
 def _of_check(check: Check) -> Iterable[Bench]:
-    examples = example_of(check.given, EXAMPLES + 24, derived_seed(f"mutants/{check.label}/{check.name}", 0))
-    for number, example in enumerate(examples[-EXAMPLES:]):
+    for number, example in enumerate(_spread(check.given, EXAMPLES, f"{check.label}/{check.name}")):
         said = references(check, example)
 
         def judge(example: Any = example, said: Any = said) -> None:
@@ -83,10 +89,10 @@ def _of_check(check: Check) -> Iterable[Bench]:
 
 
 def _of_corners() -> Iterable[Bench]:
-    from checks import check_corners
+    from checks import check_corners, check_corners_of_prediction
 
     for name, strategy in CORNERS.items():
-        for number, corner in enumerate(example_of(strategy, 6, derived_seed(f"mutants/{name}", 0))):
+        for number, corner in enumerate(_spread(strategy, 12, name)):
 
             def judge(corner: Any = corner) -> None:
                 for make in (np.asarray, torch.from_numpy):
@@ -94,7 +100,7 @@ def _of_corners() -> Iterable[Bench]:
                         raise Wrong("corner")
 
             yield Bench(f"corner: {name} {number}", judge)
-    for name, judge in vars(check_corners).items():
+    for name, judge in {**vars(check_corners), **vars(check_corners_of_prediction)}.items():
         if name.startswith("check_") and name != "check_corner":
             yield Bench(f"corner: {name}", judge)
 
@@ -107,19 +113,15 @@ def _of_masks() -> Iterable[Bench]:
 
 
 def _of_backends() -> Iterable[Bench]:
-    from checks import check_backends as other
+    from checks.calls import KINDS
+    from checks.check_backends import judge_backend, judge_stacked
 
-    kinds: list[tuple[str, Any, Any, Any]] = [
-        ("heads", other.HEADS, other._head, other.turned),
-        ("layers", other.LAYERS, other._layer, other.turned_layer),
-    ]
-    for kind, of, calls, turned in kinds:
-        for number, example in enumerate(example_of(of, 16, derived_seed(f"mutants/{kind}", 0))[-4:]):
-            one, two = calls(example), calls(turned(example))
+    for kind, of in KINDS.items():
+        for number, example in enumerate(_spread(of.drawn, 5, kind)):
+            one, two = of.calls(example), of.calls(of.turned(example))
             for backend in ("PyTorch", "array-api-strict"):
-                judge = partial(other.judge_backend, one, backend)
-                yield Bench(f"{kind} in {backend} {number}", judge)
-            yield Bench(f"{kind} stacked {number}", partial(other.judge_stacked, one, two))
+                yield Bench(f"{kind} in {backend} {number}", partial(judge_backend, one, backend))
+            yield Bench(f"{kind} stacked {number}", partial(judge_stacked, one, two))
 
 
 def load_checks() -> None:
@@ -204,7 +206,30 @@ _SQUARED = "only the square of the difference is used"
 _SHIFT = "a common shift of the scores changes nothing (softmax.shift-invariance)"
 _CHECKS = "it only chooses what an argument check looks at"
 
+_SYMMETRIC = "the distance is symmetric"
+
 EQUIVALENT: tuple[Explained, ...] = (
+    Explained("bayes.kl_divergence", "total < 0", "total <= 0", "a total of 0 is replaced by 0"),
+    Explained("bayes.kl_divergence", "xp.ones_like", "xp.zeros_like", "it stands where another branch is taken"),
+    Explained("bayes.total_variation", "_two(p, q, validate)", "_two(q, p, validate)", _SYMMETRIC),
+    Explained("bayes.total_variation", "p_ - q_", "q_ - p_", _SYMMETRIC),
+    Explained("bayes.bijection_predictive", "xp.ones", "xp.zeros", "only its dtype is used"),
+    Explained("bayes._forward", "xp.zeros_like", "xp.ones_like", _NOTHING),
+    *(
+        Explained(
+            f"bayes.{name}", f"_forward({given}, validate, '{of}')", f"_forward({given}, '{of}', validate)", _CHECKS
+        )
+        for name, given, of in (
+            ("hmm_filter", "xp, pi, T, likelihood", "observations"),
+            ("sticky_markov_predictive", "xp, pi, P, likelihood", "x"),
+        )
+    ),
+    Explained(
+        "bayes.sticky_markov_predictive",
+        "xp.expand_dims(wide_x, axis=-2) - xp.expand_dims(mu, axis=-3)",
+        "xp.expand_dims(mu, axis=-3) - xp.expand_dims(wide_x, axis=-2)",
+        _SQUARED,
+    ),
     Explained("cross_entropy.cross_entropy", "xp.zeros_like", "xp.ones_like", "it is multiplied by a target mass of 0"),
     *(
         Explained("dynamics._visible_range", before, after, "without keys the bound has no entries to put it into")

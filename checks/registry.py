@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 
 from bayesgrad.testing.engine import Check, Claim, Oracle, Tally, run
 from bayesgrad.testing.profiles import Profile
+from checks import kept
+from checks.evidence import law_name
 from derivations import arrays, laws
 from derivations.terms import Diff, Entry, Term, tensors_of
-from derivations.wrong_laws import WrongLaw, wrong_laws
+from derivations.wrong_laws import wrong_laws
 
 CHECKS: list[Check] = []
 PROPERTY = "bayesgrad check"
@@ -36,11 +38,6 @@ def statement_of(label: str) -> dict[str, Claim]:
 def wrong_laws_of(label: str) -> dict[str, Claim]:
     """part/id -> what a wrong law of a label says, as a function of named tensors."""
     return {law_name(row): _claim(row.part, row.right) for row in wrong_laws(label)}
-
-
-def law_name(row: WrongLaw) -> str:
-    """part/id, unique within a label."""
-    return f"{row.part.name}/{row.id.rpartition('/')[2]}"
 
 
 class Evaluation(arrays._Evaluation):
@@ -98,16 +95,20 @@ def checks(
         def check_it(record_property: Callable[[str, object], None], profile: Profile, draw_seed: int) -> None:
             __tracebackhide__ = True
             command = f'pytest "{where}" --hypothesis-profile={profile.name} --hypothesis-seed={draw_seed}'
-            tally = run(
-                check,
-                examples=max(int(profile.examples * share), 1),
-                least=int(profile.least * share),
-                seed=draw_seed,
-                sparing=profile.sparing,
-                statement=statement_of(label),
-                wrong=wrong_laws_of(label),
-                command=command,
-            )
+            tally = kept.read(where, profile, draw_seed) if profile.keep else None
+            if tally is None:
+                tally = run(
+                    check,
+                    examples=max(int(profile.examples * share), 1),
+                    least=int(profile.least * share),
+                    seed=draw_seed,
+                    sparing=profile.sparing,
+                    statement=statement_of(label),
+                    wrong=wrong_laws_of(label),
+                    command=command,
+                )
+                if profile.keep:
+                    kept.write(where, profile, draw_seed, tally)
             settle(tally, record_property)
 
         check_it.__name__ = function.__name__

@@ -152,6 +152,46 @@ def test_a_failed_test_of_no_label_is_not_forgotten(tmp_path: Path, monkeypatch:
         assert (f"FAILED: {corner}" in ledger.ledger(fragment)) == bool(failed)
 
 
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bayesgrad.testing import engine, profiles
+    from checks import check_lemmas, kept, registry
+
+    calls: list[int] = []
+
+    def counted(*arguments: Any, **options: Any) -> engine.Tally:
+        calls.append(options["seed"])
+        return engine.run(*arguments, **options)
+
+    monkeypatch.setattr(registry, "run", counted)
+    monkeypatch.setattr(kept, "FOLDER", tmp_path)
+    small = profiles.Profile("small", 24, 12, keep=True)
+    records: list[Any] = []
+
+    def check(profile: profiles.Profile, seed: int) -> None:
+        check_lemmas.check_variance_form(lambda name, value: records.append(value), profile, seed)
+
+    check(small, 0)
+    check(small, 0)
+    assert calls == [0]
+    assert records[0] == records[1]
+    check(small, 1)  # another seed
+    check(profiles.Profile("small", 25, 12, keep=True), 0)  # another profile
+    check(profiles.Profile("small", 24, 12), 0)  # a profile that keeps nothing
+    assert calls == [0, 1, 0, 0]
+    for file in tmp_path.iterdir():
+        file.write_text("{", encoding="utf-8")
+    check(small, 0)  # damaged
+    assert calls == [0, 1, 0, 0, 0]
+    where = "checks/check_lemmas.py::check_variance_form"
+    assert kept.read(where, small, 0) is not None
+    monkeypatch.setattr(kept, "_state", lambda: "another source")
+    assert kept.read(where, small, 0) is None
+    kept.write(where, small, 0, engine.Tally("lemma.variance-form", [], failure="no"))
+    assert kept.read(where, small, 0) is None
+    kept.clear()
+    assert not tmp_path.exists()
+
+
 def run_pytest(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
     return subprocess.run(command, cwd=files.ROOT, capture_output=True, text=True, check=False)

@@ -169,20 +169,29 @@ CHAIN = (
 
 def _blind_exactly(example: Simplex) -> dict[str, Reference]:
     with mpmath.workdps(40):
-        gaps, kls = [], []
+        found: dict[str, list[Any]] = {name: [] for name in ("H - H", "H", "KL", "TV")}
         for row in fractions(example.q):
             turned = [*row[1:], row[0]]
-            gaps.append(sum(_times_log(y, y) for y in turned) - sum(_times_log(x, x) for x in row))
-            kls.append(sum(_times_log(x, x) - _times_log(x, y) for x, y in zip(row, turned, strict=True)))
-        return {"H - H": Reference(numbers(gaps)), "KL": Reference(numbers(kls))}
+            both = list(zip(row, turned, strict=True))
+            own = -sum(_times_log(x, x) for x in row)
+            found["H"].append(own)
+            found["H - H"].append(own + sum(_times_log(y, y) for y in turned))
+            found["KL"].append(-own - sum(_times_log(x, y) for x, y in both))
+            found["TV"].append(sum(abs(x - y) for x, y in both) / 2)
+        return {name: Reference(numbers(rows)) for name, rows in found.items()}
 
 
 def _blind_forward(example: Simplex) -> dict[str, Reference]:
     p = rounded(floats(example.q))
     turned = p.each(lambda array, _: np.roll(array, -1, axis=-1))
-    gap = _surprise(p, p).sum(-1) - _surprise(turned, turned).sum(-1)
-    kl = (_surprise(p, turned) - _surprise(p, p)).sum(-1)
-    return {"H - H": Reference(gap.x, gap.ex), "KL": Reference(kl.x, kl.ex)}
+    own, apart = _surprise(p, p), p - turned
+    jets = {
+        "H - H": own.sum(-1) - _surprise(turned, turned).sum(-1),
+        "H": own.sum(-1),
+        "KL": (_surprise(p, turned) - own).sum(-1),
+        "TV": (apart * np.sign(apart.x)).sum(-1) * 0.5,
+    }
+    return {name: Reference(jet.x, jet.ex) for name, jet in jets.items()}
 
 
 BLIND = (

@@ -1,0 +1,50 @@
+"""The corners of prediction: mass that a predictor misses, distributions a rounding apart, vanishing likelihoods."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayesgrad import bayes
+
+
+def check_missed_mass() -> None:
+    """Where q is 0 and p is not, divergence and risk are +inf; where p is 0, q does not matter."""
+    p, q = np.array([[0.5, 0.5, 0.0], [0.25, 0.0, 0.75]]), np.array([[1.0, 0.0, 0.0], [0.25, 0.0, 0.75]])
+    assert bayes.kl_divergence(p, q, units="bits").tolist() == [np.inf, 0.0]
+    assert bayes.kl_divergence(q, p, units="bits").tolist() == [1.0, 0.0]
+    certain = np.eye(2)
+    assert bayes.kl_divergence(certain, certain[::-1], units="nats").tolist() == [np.inf, np.inf]
+    assert bayes.kl_divergence(certain, certain, units="nats").tolist() == [0.0, 0.0]
+    assert bayes.total_variation(p, q).tolist() == [0.5, 0.0]
+    assert bayes.risk(np.array([0.5, 0.5]), p, q, units="bits") == np.inf
+    assert bayes.risk(np.array([0.0, 1.0]), p, q, units="nats") == bayes.entropy(p[1], units="nats")
+    assert bayes.risk(np.array([1.0, 0.0]), q, p, units="bits") == 1.0
+    assert bayes.sequence_surprise(q[:1], np.array([1]), units="nats") == np.inf
+    assert bayes.sequence_surprise(q[:1], np.array([0]), units="nats") == 0.0
+
+
+def check_close_distributions() -> None:
+    """A divergence that rounds below 0 is 0, and not a small negative number."""
+    w, v = np.array([5.0, 7.0, 5.0, 7.0, 7.0]), np.array([4.99999999, 7.0, 5.0, 6.99999999, 7.0])
+    p, q = w / w.sum(), v / v.sum()
+    assert (p * np.log(p / q) - p + q).sum() < 0
+    assert bayes.kl_divergence(p, q, units="nats") == 0.0
+    assert bayes.kl_divergence(p, p, units="bits") == 0.0
+
+
+def check_likelihoods_that_underflow() -> None:
+    """An observation far from every mean still tells which is nearest; no observation at all leaves no row."""
+    P, start = np.array([[0.75, 0.25], [0.125, 0.875]]), np.array([0.5, 0.5])
+    means, far = np.array([[0.0], [10.0]]), np.array([[1000.0], [-1000.0]])
+    got = bayes.sticky_markov_predictive(far, means, P, initial=start)
+    assert np.allclose(got, P[::-1], rtol=1e-15)
+    assert bayes.sticky_markov_predictive(far[:0], means, P, initial=start).shape == (0, 2)
+
+
+def check_one_state() -> None:
+    """A chain with a single state is no chain: symbols are independent."""
+    emission = np.array([[0.25, 0.75]])
+    got = bayes.hmm_filter(np.ones(1), np.ones((1, 1)), emission, np.array([0, 1, 1]))
+    assert np.array_equal(got.posterior, np.ones((3, 1)))
+    assert np.array_equal(got.predictive, np.repeat(emission, 3, axis=0))
+    assert np.isclose(got.log_likelihood, np.log(0.25 * 0.75 * 0.75), rtol=1e-15)
