@@ -227,11 +227,12 @@ def backward(head: Head, made: Weighed, bias_shape: tuple[int, ...] | None) -> A
     if head.dropout is None:
         # b - bbar as one product, from the values without what all keys share: [u, -u.g] [v, 1]^T. A common offset in v
         # costs no accuracy that way, and taking the mean out a second time leaves the small gradients of a saturated
-        # row their digits (docs/numerics.md). b itself is this plus what its row shares.
+        # row their digits (docs/numerics.md). b itself is a product of its own: b - bbar plus bbar would carry rounding
+        # errors of its whole row.
         mean = xp.sum(u * made.relative, axis=-1, keepdims=True)
         values = _arrays.beside(xp, made.centred, xp.ones_like(made.centred[..., :1]))
         nearly = xp.matmul(_arrays.beside(xp, u, -mean), _arrays.transpose(xp, values))
-        b = nearly + (mean + xp.sum(u * made.centre, axis=-1, keepdims=True))
+        b = xp.matmul(u, _arrays.transpose(xp, head.v))
         ds, used = _score_gradient(xp, a, nearly), a
     else:
         b = xp.matmul(u, _arrays.transpose(xp, head.v)) * head.dropout

@@ -174,6 +174,13 @@ def test_scores_of_any_finite_size(xp):
     np.testing.assert_allclose(np.asarray(got), [[0, 1, 0]], atol=1e-300)
 
 
+def test_the_gradient_in_a_weight_has_the_rounding_errors_of_its_own_terms_only():
+    # Dyadic numbers: u.v is exact, whereas b - bbar plus bbar would carry what rounds in the rest of the row.
+    q, k = np.array([[0.125, 0.625]]), np.array([[0.375, 0.875], [-0.625, 0.25], [0.25, -0.75]])
+    v, u = np.array([[0.765625, -1.859375], [-1.609375, -1.078125], [0.0, 0.109375]]), np.array([[2.078125, 0.125]])
+    assert np.array_equal(bg.attention_gradients(q, k, v, u).weights, u @ v.T)
+
+
 def test_a_common_offset_in_the_values_costs_nothing():
     """b - bbar is computed without what all keys share; the naive form loses every digit here."""
     t, _ = draw(12, 3, 4, 2, 5)

@@ -181,3 +181,26 @@ def test_a_part_that_the_check_does_not_state_is_left_alone() -> None:
     elsewhere = {"x": Claim("another part", lambda t: t["nothing"])}
     tally = run(about(right), examples=10, statement=elsewhere, wrong=elsewhere)
     assert (tally.failure, tally.statement, tally.wrong) == ("", "not evaluated", {})
+
+
+def test_libraries_may_differ_by_what_one_rounding_of_the_data_moves() -> None:
+    from checks import check_backends as backends
+
+    def cancelling(x: Any, *, swap: bool) -> Any:
+        """A thousandth as the difference of thousands; which term comes first is the difference of two libraries."""
+        terms = x * x.dtype.type(4096.0)
+        return (terms[0] + terms[1]) + terms[2] if swap else (terms[1] + terms[2]) + terms[0]
+
+    x = np.array([1.0 / 3, 1.0 / 7, -(1.0 / 3 + 1.0 / 7)]) + np.array([0.0, 0.0, 2.0**-22])
+    x = x.astype(np.float32).astype(float)
+    plain = [np.asarray(cancelling(x, swap=False))]
+    moves = backends.moved(cancelling, (x,), {"swap": False}, plain, backends.SINGLE.u)
+    assert moves[0] > 50 * backends.SINGLE.u * abs(plain[0])
+    other = [plain[0] + 8 * moves[0]]
+    with pytest.raises(AssertionError, match="the plain call says"):
+        backends.agree("it", [plain[0] + 1e-2], plain, "here", backends.SINGLE, lambda: moves)
+    flat = backends.SINGLE.admitted(plain[0], float(abs(plain[0])))
+    assert abs(other[0] - plain[0]) > flat
+    backends.agree("it", other, plain, "here", backends.SINGLE, lambda: moves)
+    with pytest.raises(AssertionError, match="the plain call says"):
+        backends.agree("it", other, plain, "here", backends.SINGLE)

@@ -125,3 +125,10 @@ def test_a_strategy_that_asks_for_too_many_entries_says_so() -> None:
     entries.reals(3)
     with pytest.raises(AssertionError, match="more entries than it announced"):
         entries.reals(1)
+
+
+def test_no_profile_runs_out_of_step_sizes() -> None:
+    drawn = {example.eta for example in example_of(strategies.rates(), 600)}
+    assert len(drawn) > 400
+    assert min(drawn) >= 1 / 64
+    assert max(drawn) <= 64

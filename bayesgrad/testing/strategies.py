@@ -357,8 +357,9 @@ def moved(draw: st.DrawFn) -> Moved:
 
 
 def rates() -> st.SearchStrategy[Rate]:
-    """Step sizes from 1/64 to 64."""
-    return st.builds(Rate, st.one_of(st.integers(1, 64), st.integers(1, 4096)).map(lambda r: r / UNIT))
+    """Step sizes from 1/64 to 64: a few coarse ones, and a million fine ones, so that no profile runs out of them."""
+    fine = st.integers(2**8, 2**20).map(lambda r: r / 2**14)
+    return st.builds(Rate, st.one_of(st.integers(1, 64).map(lambda r: r / UNIT), fine))
 
 
 def example_of(strategy: st.SearchStrategy, number: int, seed: int = 0) -> list:
