@@ -3,7 +3,7 @@
 Each check is prepared once: a few examples with their references. A mutant is *killed* by the first check that touches
 the mutated function and then disagrees with an oracle, misses an exact corner, or raises; it *survives* if all of them
 pass. The denominator is every mutant that was generated. A survivor that cannot change any result in exact arithmetic
-within the checked domain is explained by a row of :data:`EQUIVALENT`; the others are shown as they are.
+within the checked domain is explained in :mod:`checks.equivalent`; the others are shown as they are.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from bayesgrad.testing.corners import CORNERS, violations
 from bayesgrad.testing.engine import Check, derived_seed, disagreements, references
 from bayesgrad.testing.mutate import Mutant, functions_of, living, mutants_of
 from bayesgrad.testing.strategies import example_of
+from checks.equivalent import explanation
 from checks.registry import CHECKS
 from derivations import evidence as files
 
@@ -182,138 +183,6 @@ def hunt(names: Iterable[str] = CORE, progress: Callable[[int, int], None] | Non
         if progress is not None:
             progress(number + 1, len(everyone))
     return verdicts
-
-
-@dataclass(frozen=True)
-class Explained:
-    """Why a mutant cannot change a result: ``function``, and where given what stood there ``before`` and ``after``."""
-
-    function: str
-    before: str
-    after: str
-    reason: str
-
-    def covers(self, name: str) -> bool:
-        """Whether this explains the mutant of that name."""
-        where, _, change = name.partition(": ")
-        before, _, after = change.partition(" -> ")
-        return where == self.function and self.before in ("", before) and self.after in ("", after)
-
-
-_NEGATIVE = "axes counted from the end instead of from the start: the same axes"
-_NOTHING = "it fills an array that has no entries"
-_SQUARED = "only the square of the difference is used"
-_SHIFT = "a common shift of the scores changes nothing (softmax.shift-invariance)"
-_CHECKS = "it only chooses what an argument check looks at"
-
-_SYMMETRIC = "the distance is symmetric"
-
-EQUIVALENT: tuple[Explained, ...] = (
-    Explained("bayes.kl_divergence", "total < 0", "total <= 0", "a total of 0 is replaced by 0"),
-    Explained("bayes.kl_divergence", "xp.ones_like", "xp.zeros_like", "it stands where another branch is taken"),
-    Explained("bayes.total_variation", "_two(p, q, validate)", "_two(q, p, validate)", _SYMMETRIC),
-    Explained("bayes.total_variation", "p_ - q_", "q_ - p_", _SYMMETRIC),
-    Explained("bayes.bijection_predictive", "xp.ones", "xp.zeros", "only its dtype is used"),
-    Explained("bayes._forward", "xp.zeros_like", "xp.ones_like", _NOTHING),
-    *(
-        Explained(
-            f"bayes.{name}", f"_forward({given}, validate, '{of}')", f"_forward({given}, '{of}', validate)", _CHECKS
-        )
-        for name, given, of in (
-            ("hmm_filter", "xp, pi, T, likelihood", "observations"),
-            ("sticky_markov_predictive", "xp, pi, P, likelihood", "x"),
-        )
-    ),
-    Explained(
-        "bayes.sticky_markov_predictive",
-        "xp.expand_dims(wide_x, axis=-2) - xp.expand_dims(mu, axis=-3)",
-        "xp.expand_dims(mu, axis=-3) - xp.expand_dims(wide_x, axis=-2)",
-        _SQUARED,
-    ),
-    Explained("cross_entropy.cross_entropy", "xp.zeros_like", "xp.ones_like", "it is multiplied by a target mass of 0"),
-    *(
-        Explained("dynamics._visible_range", before, after, "without keys the bound has no entries to put it into")
-        for before, after in (
-            ("xp.sum(b, axis=-1, keepdims=True)", "xp.sum(b, axis=-2, keepdims=True)"),
-            ("-1", "1"),
-            ("1", "0"),
-        )
-    ),
-    Explained("softmax.weights_of", "xp.zeros_like", "xp.ones_like", _NOTHING),
-    Explained("softmax.log_weights_of", "xp.zeros_like", "xp.ones_like", _NOTHING),
-    Explained(
-        "softmax.weights_of",
-        "weights.device.type == 'cpu'",
-        "weights.device.type != 'cpu'",
-        "both branches give the same weights; which is quicker depends on the device",
-    ),
-    Explained("softmax.fisher", "-1", "1", "the axis is added to a vector: its last place is also its second"),
-    Explained("cross_entropy.target_mass", "1", "2", "with one class probabilities and gradients do not depend on it"),
-    Explained(
-        "cross_entropy.target_mass", "1", "0", "without classes or positions it divides an array without entries"
-    ),
-    Explained(
-        "cross_entropy.cross_entropy", "0", "1", "a row without target mass has gradient 0 from the formula as well"
-    ),
-    Explained(
-        "attention.centre_of", "1", "2", "any centre of the values gives the same results, and with m = 1 half is one"
-    ),
-    Explained(
-        "attention._scores_and_weights",
-        "None if not _arrays.symbolic(xp) else head.mask",
-        "head.mask if not _arrays.symbolic(xp) else None",
-        "the scores of hidden pairs are -inf already, so that the mask changes nothing a second time",
-    ),
-    Explained("gradients.mean_compatibility", "", "_arrays.widen(xp, context, u)", "the product of u and g commutes"),
-    Explained(
-        "gradients.backward", "u * made.relative", "u", "the mean is taken out a second time: it costs digits only"
-    ),
-    *(
-        Explained(f"heads.{name}", f"axes - {number}", f"-{number}", _NEGATIVE)
-        for name in ("split_heads", "merge_heads")
-        for number in (1, 2, 3)
-    ),
-    Explained("projections.over_positions", "", "len(product.shape) >= 2", "a sum over no axes is the array itself"),
-    *(
-        Explained(
-            "projections.projection_gradients",
-            f"{given} if {test} else {{}}",
-            f"{{}} if {test} else {given}",
-            _CHECKS,
-        )
-        for given, test in (
-            ("{'keys': (keys, 'n d_k'), 'values': (values, 'n d_v')}", "y is None"),
-            ("{'y': (y, 'm d_y'), 'keys': (keys, 'm d_k'), 'values': (values, 'm d_v')}", "y is not None"),
-        )
-    ),
-    Explained("block.attention_block_gradients", "True", "False", _CHECKS),
-    Explained("dynamics.loss_decrease", "0", "1", "which gradient gives the sum its dtype: all have the same"),
-    Explained("dynamics.loss_change", "", "_arrays.widen(xp, step, gradient)", "gradient times step commutes"),
-    Explained(
-        "em.gaussian_mixture_responsibilities",
-        "xp.expand_dims(wide_q, axis=-2) - xp.expand_dims(wide_k, axis=-3)",
-        "xp.expand_dims(wide_k, axis=-3) - xp.expand_dims(wide_q, axis=-2)",
-        _SQUARED,
-    ),
-    Explained(
-        "em.not_variational_witness", "np.ones", "np.zeros", "queries of 0 and of 1 have the same scores on keys of 0"
-    ),
-    Explained("em.not_variational_witness", "np.zeros", "np.ones", _SHIFT),
-    Explained(
-        "em.not_variational_witness",
-        "v - eta * got.values",
-        "eta * got.values - v",
-        "the two classes that are not the target change roles: the losses are symmetric in them",
-    ),
-    Explained("em.not_variational_witness", "s - eta * got.scores", "-(eta * got.scores)", "the scores s are 0"),
-    Explained("em.not_variational_witness", "s - eta * got.weights", "-(eta * got.weights)", "the scores s are 0"),
-)
-"""Survivors that are no defects of the checks, each with its reason."""
-
-
-def explanation(name: str) -> str:
-    """Why the mutant of that name is equivalent, or nothing."""
-    return next((row.reason for row in EQUIVALENT if row.covers(name)), "")
 
 
 def sources() -> dict[str, str]:
