@@ -60,9 +60,7 @@ class Jet:
         parts = [part._tangent(x.ndim) for part in (self, o) if part.dx is not None]
         dx = parts[0][0] if len(parts) == 1 else parts[0][0] + parts[1][0]
         edx = parts[0][1] if len(parts) == 1 else parts[0][1] + parts[1][1] + np.abs(dx)
-        # A later sum runs over the axes of x, so the derivative must have them all.
-        full = (dx.shape[0], *x.shape)
-        return Jet(x, np.broadcast_to(dx, full), ex, np.broadcast_to(edx, full))
+        return Jet(x, *_filled(dx, ex, edx))
 
     __radd__ = __add__
 
@@ -94,8 +92,7 @@ class Jet:
         if len(terms) == 2:
             dx, edx = dx + terms[1][0], edx + terms[1][1] + np.abs(terms[1][0])
             edx = edx + np.abs(dx)
-        full = (dx.shape[0], *x.shape)
-        return Jet(x, np.broadcast_to(dx, full), ex, np.broadcast_to(edx, full))
+        return Jet(x, *_filled(dx, ex, edx))
 
     __rmul__ = __mul__
 
@@ -160,6 +157,14 @@ class Jet:
     def move(self, source: int, target: int) -> Jet:
         """Axes moved as by numpy.moveaxis (negative numbers)."""
         return self.each(lambda array, _: np.moveaxis(array, source, target))
+
+
+def _filled(dx: np.ndarray, ex: np.ndarray, edx: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """dx, ex, edx with all axes of the value: a later sum runs over them."""
+    full = (dx.shape[0], *ex.shape)
+    if dx.shape != full:
+        dx = np.broadcast_to(dx, full)
+    return dx, ex, edx if edx.shape == full else np.broadcast_to(edx, full)
 
 
 def _lift(other: Operand) -> Jet:
