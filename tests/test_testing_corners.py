@@ -29,7 +29,7 @@ def test_a_wrong_entry_nan_and_another_shape_are_noticed(name: str) -> None:
             if np.isnan(exact[at]):
                 continue
             changed = right[result].copy()
-            changed[at] += 1.0 + 2 * corner.atol.get(result, 0.0)
+            changed[at] += 1.0 + 2 * float(np.max(corner.atol.get(result, 0.0)))
             found = violations(corner, {**right, result: changed})
             assert len(found) == 1
             assert found[0].startswith(f"{result}[")
@@ -48,6 +48,13 @@ def test_each_corner_is_where_it_says() -> None:
         s = np.where(corner.head.visible, corner.head.scores(), np.nan)
         assert np.all((np.nanmax(s, axis=-1) - np.nanmin(s, axis=-1)) == 0)
     for corner in example_of(corners.saturated_scores(), 20):
+        s = np.sort(corner.head.scores(), axis=-1)
+        assert np.all(s[:, -1] - s[:, -2] > 700)
+    for corner in example_of(corners.nearly_saturated_scores(), 20):
+        a = np.sort(corner.head.weights(), axis=-1)
+        assert np.all((a[:, -1] > 1 - 1e-3) & (a[:, -1] < 1))
+        assert 0 < np.abs(corner.exact["scores"]).max() < 1e-2
+    for corner in example_of(corners.saturating_queries(), 20):
         s = np.sort(corner.head.scores(), axis=-1)
         assert np.all(s[:, -1] - s[:, -2] > 700)
     for corner in example_of(corners.subnormal_gradients(), 20):

@@ -6,13 +6,14 @@ and the exact values of some results; what is not named there is only required t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from hypothesis import strategies as st
 
 from .examples import Array, Example, Head
+from .oracles import differences
 from .strategies import Entries, heads
 
 TINY = {"float64": 2.0**-1074, "float32": 2.0**-149, "float16": 2.0**-24, "bfloat16": 2.0**-133}
@@ -39,7 +40,7 @@ class Corner(Example):
     head: Head
     exact: dict[str, Array]
     finite: bool = True
-    atol: dict[str, float] = field(default_factory=dict)
+    atol: Mapping[str, float | Array] = field(default_factory=dict)
     huge: bool = False
 
 
@@ -154,6 +155,26 @@ def saturated_scores(draw: st.DrawFn) -> Corner:
     width = 1.0 + float(np.abs(head.k).max() + np.abs(head.q).max()) * n * m
     atol = {"scores": rounding, "queries": rounding * width, "keys": rounding * width}
     return Corner(replace(head, bias=gap * weights), exact, atol=atol)
+
+
+@st.composite
+def nearly_saturated_scores(draw: st.DrawFn) -> Corner:
+    """One weight of each query is all but 1: what is left to route is tiny, and right to a relative 2^-40.
+
+    b - bbar by one subtraction is right to a rounding of b only, which may be as large as what is left. The exact value
+    comes from 50 digits; an entry is measured by its own terms, each of which is as small.
+    """
+    head = draw(heads(masks=False, biases=False, dropout=False))
+    n, m = head.visible.shape
+    first = Entries(draw, n).whole(m, n)
+    chosen = np.zeros((n, m), dtype=bool)
+    chosen[np.arange(n), first] = True
+    head = replace(head, bias=draw(st.sampled_from((16.0, 24.0, 32.0))) * chosen)
+    ds = differences.score_gradient(head)
+    a, b = head.weights(), np.abs(head.u @ head.v.T)
+    terms = a * (b + b[np.arange(n), first][:, None])
+    terms = np.where(chosen, np.where(chosen, 0.0, terms).sum(-1, keepdims=True), terms)
+    return Corner(head, {"scores": ds}, atol={"scores": 2.0**-40 * terms})
 
 
 @st.composite
@@ -278,6 +299,7 @@ WITHOUT_BIAS: dict[str, Callable[[Fit, str], st.SearchStrategy[Corner]]] = {
 CORNERS = {
     **{name: make(as_drawn, "float64") for name, make in WITHOUT_BIAS.items()},
     "saturated scores": saturated_scores(),
+    "nearly saturated scores": nearly_saturated_scores(),
     "values with a common offset": shifted_values(),
 }
 """Every corner by name; :func:`violations` judges the results for one."""
