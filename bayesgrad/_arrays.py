@@ -201,6 +201,21 @@ def outside_any_graph(x: Any) -> bool:
     return concrete(x) and not x.requires_grad and sys.modules["torch"].autograd.forward_ad._current_level < 0
 
 
+def all_known(x: Any) -> bool:
+    """Whether booleans are known to be all True at no cost: on a CPU, outside tracing. False says nothing."""
+    if isinstance(x, np.ndarray):
+        return bool(x.all())
+    return is_torch(namespace_of(x)) and concrete(x) and x.device.type == "cpu" and bool(x.all())
+
+
+def times_in_place(xp: Namespace, ours: Any, other: Any) -> Any:
+    """ours * other, written over ``ours``, which nobody else holds: another large array costs more than the product."""
+    if isinstance(ours, np.ndarray) or (is_torch(xp) and outside_any_graph(ours) and outside_any_graph(other)):
+        ours *= other
+        return ours
+    return ours * other
+
+
 def unbroadcast(xp: Namespace, x: Any, shape: tuple[int, ...]) -> Any:
     """The adjoint of broadcasting from ``shape`` to that of ``x``: sums over the axes that were repeated."""
     extra = len(x.shape) - len(shape)

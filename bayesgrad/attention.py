@@ -59,8 +59,10 @@ def checked(q: Array, k: Array, v: Array, u: Array, mask: Array, bias: Array, sc
     if mask is not None:
         # A key that nobody sees, and a query that sees nothing, must not matter, even if NaN: 0 * NaN is NaN.
         seen, seeing = _arrays.seen_keys(mask), _arrays.seeing_queries(mask)
-        q, k, v = _arrays.keep(xp, seeing, q), _arrays.keep(xp, seen, k), _arrays.keep(xp, seen, v)
-        u = None if u is None else _arrays.keep(xp, seeing, u)
+        if not _arrays.all_known(seen):
+            k, v = _arrays.keep(xp, seen, k), _arrays.keep(xp, seen, v)
+        if not _arrays.all_known(seeing):
+            q, u = _arrays.keep(xp, seeing, q), None if u is None else _arrays.keep(xp, seeing, u)
     return Head(xp, q, k, v, u, mask, seen, seeing, bias, factor, dropout)
 
 

@@ -106,7 +106,7 @@ def advantage(
 
 def _score_gradient(xp: _arrays.Namespace, a: Array, b: Array) -> Array:
     # The sign of the routing law stands here and nowhere else: dL/ds = +a (b - bbar) = -a A.
-    return a * _above_mean(xp, a, b)
+    return _arrays.times_in_place(xp, _above_mean(xp, a, b), a)
 
 
 def score_gradient(

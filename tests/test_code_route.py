@@ -17,7 +17,12 @@ from derivations.wrong_laws import wrong_laws
 REQUIRED = [t for t in THEOREMS if t.routes["code"] == "required"]
 # One small change to the shipped text each, and a part that must notice it.
 MUTATIONS = {
-    "routing sign": ("gradients.py", "return a * _above_mean", "return -a * _above_mean", "attention.routing-law"),
+    "routing sign": (
+        "gradients.py",
+        "_above_mean(xp, a, b), a)",
+        "_above_mean(xp, a, b), -a)",
+        "attention.routing-law",
+    ),
     "no mean": (
         "gradients.py",
         "return b - xp.sum(a * b, axis=-1, keepdims=True)",
