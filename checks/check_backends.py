@@ -28,10 +28,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
+from bayesgrad.testing.draws import run_on_draws
 from bayesgrad.testing.engine import derived_seed
 from bayesgrad.testing.oracles import padded
 from bayesgrad.testing.profiles import Profile
@@ -259,15 +258,12 @@ def _judge(
     __tracebackhide__ = True
     last: list[Any] = []
 
-    @seeded(derived_seed(kind, seed))
-    @_limits(profile)
-    @given(of)
     def run(example: Any) -> None:
         last[:] = [example]
         judge(example)
 
     try:
-        run()
+        run_on_draws(run, of, examples=max(profile.examples // 24, 8), seed=derived_seed(kind, seed))
     except AssertionError as error:
         raise LawFailed(
             f"another array library, precision or leading axis changes an answer\n  numbers:   {error}\n"
@@ -296,15 +292,3 @@ def check_leading_axes(kind: str, profile: Profile, draw_seed: int) -> None:
         judge_stacked(of.calls(example), of.calls(of.turned(example)))
 
     _judge(f"leading/{kind}", of.drawn, judge, f"check_leading_axes[{kind}]", profile, draw_seed)
-
-
-def _limits(profile: Profile) -> settings:
-    return settings(
-        max_examples=max(profile.examples // 24, 8),
-        database=None,
-        deadline=None,
-        phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False,
-        print_blob=False,
-    )

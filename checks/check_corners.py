@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import seed as seeded
 
 import bayesgrad
 from bayesgrad import dynamics
 from bayesgrad.testing.corners import CORNERS, Corner, violations
+from bayesgrad.testing.draws import run_on_draws
 from bayesgrad.testing.engine import derived_seed
 from bayesgrad.testing.profiles import Profile
 from checks.registry import LawFailed
@@ -44,17 +43,6 @@ def check_corner(name: str, profile: Profile, draw_seed: int) -> None:
     __tracebackhide__ = True
     last: list[Corner] = []
 
-    @seeded(derived_seed(f"corner/{name}", draw_seed))
-    @settings(
-        max_examples=max(profile.examples // 8, 16),
-        database=None,
-        deadline=None,
-        phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False,
-        print_blob=False,
-    )
-    @given(CORNERS[name])
     def judge(corner: Corner) -> None:
         last[:] = [corner]
         with np.errstate(under="ignore"):
@@ -62,8 +50,9 @@ def check_corner(name: str, profile: Profile, draw_seed: int) -> None:
                 found = violations(corner, results(corner, make))
                 assert not found, f"{library}: {'; '.join(found)}"
 
+    seed = derived_seed(f"corner/{name}", draw_seed)
     try:
-        judge()
+        run_on_draws(judge, CORNERS[name], examples=max(profile.examples // 8, 16), seed=seed)
     except AssertionError as error:
         raise LawFailed(
             f"corner {name!r}: what is known exactly does not come out\n  numbers:   {error}\n"

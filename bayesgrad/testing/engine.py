@@ -21,10 +21,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
+from .draws import run_on_draws
 from .examples import Example
 from .tolerance import Difference, compare, tolerance
 
@@ -298,21 +297,14 @@ def run(
             if name in measure:
                 tally.wrong[key] = hold_against(claim, tensors, example, measure[name])
 
-    limits = settings(
-        max_examples=examples,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False,
-        print_blob=False,
-    )
     try:
+        wanted = examples
         for batch in range(3):  # more draws where vacuous ones left too few examples
-            seeded(derived_seed(check.label, seed + 1_000_003 * batch))(limits(given(check.given)(judge)))()
+            batch_seed = derived_seed(check.label, seed + 1_000_003 * batch)
+            run_on_draws(judge, check.given, examples=wanted, seed=batch_seed)
             if tally.examples >= least:
                 break
-            limits = settings(limits, max_examples=min(max(2 * (least - tally.examples), 16), examples))
+            wanted = min(max(2 * (least - tally.examples), 16), examples)
     except LawViolation as violation:
         tally.failure = str(violation)
     except Exception as error:

@@ -20,13 +20,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
 from .capabilities import Capabilities
 from .cases import Case, Finding, Ledger
 from .corners import WITHOUT_BIAS, Corner
+from .draws import run_on_draws
 from .engine import derived_seed
 from .examples import Array, Head
 from .large import Recipe, recipes
@@ -159,26 +158,15 @@ def _cases(can: Capabilities) -> Iterator[tuple[str, str, st.SearchStrategy[Any]
 
 def _search(name: str, strategy: st.SearchStrategy, one: Callable[[Any], float], examples: int, seed: int) -> Case:
     case = Case(name)
+    last: list[Any] = []
 
-    @seeded(derived_seed(f"foreign/{name}", seed))
-    @settings(
-        max_examples=examples,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False,
-        print_blob=False,
-    )
-    @given(strategy)
     def run(example: Any) -> None:
         last[:] = [example]
         case.tried += 1
         case.worst = max(case.worst, one(example))
 
-    last: list[Any] = []
     try:
-        run()
+        run_on_draws(run, strategy, examples=examples, seed=derived_seed(f"foreign/{name}", seed))
     except Finding as finding:
         smallest = last[-1].head if isinstance(last[-1], Corner) else last[-1]
         case.verdict, case.detail, case.example = finding.verdict, finding.detail, repr(smallest)

@@ -14,7 +14,6 @@ with --hypothesis-show-statistics.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import permutations
 
 import numpy as np
@@ -22,6 +21,7 @@ from hypothesis import event
 from hypothesis import strategies as st
 
 from .chances import Hmm, Joint, NoisyChain, Pairs, Sequences, Simplex
+from .draws import run_on_draws
 from .examples import Array, Clusters, Head, Layer, Logits, Mixture, Moved, Rate, Stepped, SteppedLayer
 
 UNIT = 64.0
@@ -364,23 +364,6 @@ def rates() -> st.SearchStrategy[Rate]:
 
 def example_of(strategy: st.SearchStrategy, number: int, seed: int = 0) -> list:
     """``number`` examples of a strategy, the same ones every time: for fixed benches of examples outside Hypothesis."""
-    from hypothesis import HealthCheck, Phase, given, settings
-    from hypothesis import seed as seeded
-
     found: list = []
-    keep: Callable = found.append
-
-    @seeded(seed)
-    @settings(
-        max_examples=number,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(strategy)
-    def collect(example: object) -> None:
-        keep(example)
-
-    collect()
+    run_on_draws(found.append, strategy, examples=number, seed=seed, shrink=False)
     return found
