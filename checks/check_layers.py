@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,27 +20,16 @@ BIASES = ("c_Q", "c_K", "c_V", "c_O")
 GROUPS = ((2, 1), (2, 2), (2, 1), (3, 1), (2, 2), (4, 2))
 
 
+def gradients_of(layer: Layer, function: Callable[..., block.BlockGradients], **more: Any) -> block.BlockGradients:
+    """What a function of the whole block says of a layer; ``more``: arguments that not every such function takes."""
+    options = {name: getattr(layer, name) for name in ("y", "heads", "kv_heads", "mask", "scale", "reduction", *BIASES)}
+    return function(layer.x, *(getattr(layer, name) for name in WEIGHTS), layer.targets, **options, **more)
+
+
 def whole(layer: Layer) -> block.BlockGradients:
     """Loss, gradients and what lies between, from ``attention_block_gradients``."""
-    biases: dict[str, Any] = {name: getattr(layer, name) for name in BIASES}
-    return block.attention_block_gradients(
-        layer.x,
-        layer.W_Q,
-        layer.W_K,
-        layer.W_V,
-        layer.W_O,
-        layer.targets,
-        y=layer.y,
-        heads=layer.heads,
-        kv_heads=layer.kv_heads,
-        mask=layer.mask,
-        bias=layer.beta,
-        dropout=layer.dropout,
-        scale=layer.scale,
-        reduction=layer.reduction,
-        intermediates=True,
-        **biases,
-    )
+    more = {"bias": layer.beta, "dropout": layer.dropout, "intermediates": True}
+    return gradients_of(layer, block.attention_block_gradients, **more)
 
 
 def parts(layer: Layer) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -144,21 +134,7 @@ def check_multi_head(layer: Layer) -> dict[str, Any]:
 )
 def check_one_sweep(layer: Layer) -> dict[str, Any]:
     """The same gradients from one sweep over tiles of one or two queries, of which no weight is kept."""
-    biases: dict[str, Any] = {name: getattr(layer, name) for name in BIASES}
-    weights = (layer.W_Q, layer.W_K, layer.W_V, layer.W_O)
-    got = fused.attention_block_gradients(
-        layer.x,
-        *weights,
-        layer.targets,
-        y=layer.y,
-        heads=layer.heads,
-        kv_heads=layer.kv_heads,
-        mask=layer.mask,
-        scale=layer.scale,
-        reduction=layer.reduction,
-        tile=1 + layer.x.shape[0] % 2,
-        **biases,
-    )
+    got = gradients_of(layer, fused.attention_block_gradients, tile=1 + layer.x.shape[0] % 2)
     names = present(layer, (*WEIGHTS, *BIASES, "x", "y"))
     return {"L": np.asarray(got.loss), **{name: getattr(got, name) for name in names}}
 

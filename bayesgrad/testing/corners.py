@@ -70,6 +70,21 @@ def _unspecified(*shape: int) -> Array:
     return np.full(shape, np.nan)
 
 
+def _one_hot(head: Head, chosen: Array) -> dict[str, Array]:
+    """Everything that is known where each query puts its whole weight on one key: nothing is left to route."""
+    n, m = head.visible.shape
+    weights = np.zeros((n, m))
+    weights[np.arange(n), chosen] = 1.0
+    return {
+        "weights": weights,
+        "context": head.v[chosen],
+        "scores": np.zeros((n, m)),
+        "queries": np.zeros_like(head.q),
+        "keys": np.zeros_like(head.k),
+        "values": weights.T @ head.u,  # sums of dyadic numbers: exact in any order
+    }
+
+
 @st.composite
 def empty_rows(draw: st.DrawFn, fit: Fit = as_drawn) -> Corner:
     """Some queries see no key: their weights, context and gradients are exactly 0, and nothing becomes NaN."""
@@ -98,16 +113,7 @@ def single_keys(draw: st.DrawFn, fit: Fit = as_drawn) -> Corner:
     only = Entries(draw, n).whole(m, n)
     mask = np.zeros((n, m), dtype=bool)
     mask[np.arange(n), only] = True
-    weights = mask.astype(float)
-    exact = {
-        "weights": weights,
-        "context": head.v[only],
-        "scores": np.zeros((n, m)),
-        "queries": np.zeros_like(head.q),
-        "keys": np.zeros_like(head.k),
-        "values": weights.T @ head.u,  # sums of dyadic numbers: exact in any order
-    }
-    return Corner(replace(head, mask=mask), exact)
+    return Corner(replace(head, mask=mask), _one_hot(head, only))
 
 
 @st.composite
@@ -141,20 +147,11 @@ def saturated_scores(draw: st.DrawFn) -> Corner:
     n, m = head.visible.shape
     first = Entries(draw, n).whole(m, n)
     gap = draw(st.sampled_from((800.0, 1e4, 1e200)))
-    weights = np.zeros((n, m))
-    weights[np.arange(n), first] = 1.0
-    exact = {
-        "weights": weights,
-        "context": head.v[first],
-        "scores": np.zeros((n, m)),
-        "queries": np.zeros_like(head.q),
-        "keys": np.zeros_like(head.k),
-        "values": weights.T @ head.u,
-    }
+    exact = _one_hot(head, first)
     rounding = 2.0**-48 * float((np.abs(head.u) @ np.abs(head.v).T).max())
     width = 1.0 + float(np.abs(head.k).max() + np.abs(head.q).max()) * n * m
     atol = {"scores": rounding, "queries": rounding * width, "keys": rounding * width}
-    return Corner(replace(head, bias=gap * weights), exact, atol=atol)
+    return Corner(replace(head, bias=gap * exact["weights"]), exact, atol=atol)
 
 
 @st.composite
@@ -193,16 +190,7 @@ def saturating_queries(draw: st.DrawFn, fit: Fit = as_drawn, dtype: str = "float
     q[:, 0] = np.where(second, -size, size) * np.sign(head.the_scale)
     k[:, 0] = 0.0
     k[pair, 0], k[(pair + 1) % m, 0] = 1.0, -1.0
-    weights = np.zeros((n, m))
-    weights[np.arange(n), chosen] = 1.0
-    exact = {
-        "weights": weights,
-        "context": head.v[chosen],
-        "scores": np.zeros((n, m)),
-        "queries": np.zeros_like(q),
-        "keys": np.zeros_like(k),
-        "values": weights.T @ head.u,
-    }
+    exact = _one_hot(head, chosen)
     rounding = 2.0**-48 * float((np.abs(head.u) @ np.abs(head.v).T).max())
     atol = {"scores": rounding, "queries": 4 * m * rounding, "keys": n * size * rounding}
     return Corner(replace(head, q=q, k=k), exact, True, atol, huge=True)
