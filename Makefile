@@ -21,8 +21,8 @@ $(READY): pyproject.toml constraints.txt
 
 report: $(READY) ## prove, check, run the quick experiments, render report/build/index.html and bayesgrad.tex
 	-@$(PY) -m derivations --evidence
-	-@$(PY) -m checks
 	-@$(PY) -m checks --mutants
+	-@$(PY) -m checks
 	-@$(PY) -m bayesgrad.training run --size quick
 	@$(PY) -m report --pdf
 

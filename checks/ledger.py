@@ -171,6 +171,6 @@ def automatic_mutants() -> list[str]:
 
     data = mutants.last()
     if data is None:
-        return ["automatic mutants: not run since a source changed (python -m checks --mutants)"]
+        return ["automatic mutants: not run on these sources (python -m checks --mutants)"]
     found = mutants.summary(data)
     return [found[0], *(line for line in found if line.startswith("  survives") and "NOT EXPLAINED" in line)]
