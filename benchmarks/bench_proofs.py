@@ -44,10 +44,10 @@ print(time.perf_counter() - began)
 OURS = r"""
 import json, sys, time
 from derivations import laws, proof
-from derivations.cases import bodies_of
-from derivations.exact_instances import compare
-from derivations.functions import with_room
-from derivations.instances import Case
+from derivations.routes.cases import bodies_of
+from derivations.routes.exact_instances import compare
+from derivations.routes.functions import with_room
+from derivations.routes.instances import Case
 
 part = laws.law(sys.argv[1]).parts[0]
 if len(sys.argv) == 2:

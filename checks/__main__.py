@@ -12,7 +12,7 @@ from derivations.evidence import ROOT, DamagedEvidence, read
 
 def main(arguments: list[str] | None = None) -> int:
     """Run what must be run; the exit status is pytest's (0: every law holds)."""
-    from bayesgrad.testing.profiles import PROFILES
+    from checks.profiles import PROFILES
 
     parser = argparse.ArgumentParser(prog="python -m checks", description=__doc__)
     parser.add_argument("--profile", choices=sorted(PROFILES), default="quick", help="how many examples (quick)")
@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
             parser.error(f"--seeds: got {options.seeds}, expected at least 2")
         return subprocess.run([*command, f"--seeds={options.seeds}", *passed_on], check=False).returncode
     if options.mutants:
-        from checks import mutants
+        from checks.mutation import mutants
 
         return mutants.main(options.force)
     try:
@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _serves(fragment: dict, profile: str) -> bool:
     """Whether fresh evidence answers the question: everything passed, with at least this profile's examples."""
-    from bayesgrad.testing.profiles import PROFILES
+    from checks.profiles import PROFILES
 
     had = PROFILES.get(fragment.get("profile", ""))
     enough = had is not None and had.examples >= PROFILES[profile].examples

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import bayesgrad
 from bayesgrad import bayes, block, dynamics, em, gradients
-from bayesgrad.testing.chances import Hmm, NoisyChain, Pairs, Sequences, Simplex, floats
 from bayesgrad.testing.examples import Example, Head, Layer
+from bayesgrad.testing.models import Hmm, NoisyChain, Pairs, Sequences, Simplex, floats
 from bayesgrad.testing.strategies import heads, hmms, layers, noisy_chains, pairs, sequences, simplices
 
 Arguments = tuple[Callable[..., Any], Sequence[Any], Mapping[str, Any]]

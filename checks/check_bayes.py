@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesgrad import bayes
-from bayesgrad.testing.chances import Hmm, Joint, NoisyChain, Pairs, Sequences, Simplex, floats
+from bayesgrad.testing.models import Hmm, Joint, NoisyChain, Pairs, Sequences, Simplex, floats
 from bayesgrad.testing.strategies import hmms, joints, noisy_chains, pairs, sequences, simplices
 from checks.oracles.chances import BIJECTION, BLIND, CHAIN, FILTER, PREDICTIVE, RISKS, STICKY, only, possible
 from checks.registry import checks

@@ -14,7 +14,7 @@ from bayesgrad import dynamics
 from bayesgrad.testing.corners import CORNERS, Corner, violations
 from bayesgrad.testing.draws import run_on_draws
 from bayesgrad.testing.engine import derived_seed
-from bayesgrad.testing.profiles import Profile
+from checks.profiles import Profile
 from checks.registry import LawFailed
 
 

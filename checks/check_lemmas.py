@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from bayesgrad.testing.chances import Simplex, floats
 from bayesgrad.testing.engine import LawViolation
 from bayesgrad.testing.examples import Rate
+from bayesgrad.testing.models import Simplex, floats
 from bayesgrad.testing.strategies import rates, simplices
 from checks.oracles.chances import numbers
 from checks.oracles.em import LOG_BOUND, VARIANCE, row

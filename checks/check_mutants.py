@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from checks import mutants
+from checks.mutation import mutants
 
 
 def check_automatic_mutants() -> None:

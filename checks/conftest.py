@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from bayesgrad.testing.profiles import PROFILES, Profile
 from checks import evidence, kept, ledger, seeds
+from checks.profiles import PROFILES, Profile
 from checks.registry import PROPERTY
 from derivations.evidence import DamagedEvidence, read
 

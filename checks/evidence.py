@@ -9,7 +9,14 @@ from bayesgrad.theorems import THEOREMS
 from derivations import evidence as files
 from derivations.wrong_laws import WrongLaw, wrong_laws
 
-SOURCES = ("bayesgrad/*.py", "bayesgrad/tasks/*.py", "bayesgrad/testing/**/*.py", "checks/**/*.py", "derivations/*.py")
+SOURCES = (
+    "bayesgrad/*.py",
+    "bayesgrad/tasks/*.py",
+    "bayesgrad/testing/**/*.py",
+    "checks/**/*.py",
+    "bayesgrad/symbolic/*.py",
+    "derivations/*.py",
+)
 VERSIONS = ("numpy", "torch", "jax", "hypothesis", "mpmath")
 
 

@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 
 from bayesgrad.testing.engine import Tally
-from bayesgrad.testing.profiles import Profile
 from checks import evidence
+from checks.profiles import Profile
 from derivations import evidence as files
 
 FOLDER = files.ROOT / "report" / "build" / "checks"

@@ -167,7 +167,7 @@ def summary(check: Fragment | None, lines: list[Row]) -> list[str]:
 
 def automatic_mutants() -> list[str]:
     """What the last hunt for automatic mutants found, in a few lines."""
-    from checks import mutants
+    from checks.mutation import mutants
 
     data = mutants.last()
     if data is None:

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from bayesgrad.symbolic import arrays
+from bayesgrad.symbolic.terms import Diff, Entry, Term, tensors_of
 from bayesgrad.testing.engine import Check, Claim, Oracle, Tally, run
-from bayesgrad.testing.profiles import Profile
 from checks import kept
 from checks.evidence import law_name
-from derivations import arrays, laws
-from derivations.terms import Diff, Entry, Term, tensors_of
+from checks.profiles import Profile
+from derivations import laws
 from derivations.wrong_laws import wrong_laws
 
 CHECKS: list[Check] = []

@@ -1,4 +1,4 @@
 """Proofs of the gradient laws for symbolic sizes.
 
-Only :mod:`derivations.proof` may say "proved"; ``python -m derivations`` lists what there is.
+Only :mod:`bayesgrad.symbolic.proof` may say "proved"; ``python -m derivations`` lists what there is.
 """

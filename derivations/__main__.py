@@ -19,9 +19,16 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.progress import track
 
-from derivations import code_route, evidence, exact_instances, headlines, laws, present, trust
+from derivations import evidence, headlines, laws, present, trust
+from derivations.routes import code_route, exact_instances
 
-SOURCES = ("derivations/*.py", "bayesgrad/theorems.py", "bayesgrad/statements.py")
+SOURCES = (
+    "bayesgrad/symbolic/*.py",
+    "derivations/*.py",
+    "derivations/routes/*.py",
+    "bayesgrad/theorems.py",
+    "bayesgrad/statements.py",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

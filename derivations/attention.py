@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bayesgrad.symbolic.proof import Chain, Equation
+from bayesgrad.symbolic.terms import Diff, Entry, Index, Term, delta, total
 from derivations.laws import instance_of
 from derivations.notation import Head, d_k, d_v
-from derivations.proof import Chain, Equation
 from derivations.softmax import Softmax
-from derivations.terms import Diff, Entry, Index, Term, delta, total
 
 Proved = tuple[Equation, Chain]
 c, e = Index("c", d_v), Index("e", d_k)

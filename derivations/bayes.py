@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from bayesgrad.symbolic.proof import AtMost, Chain, Equation, Witness
+from bayesgrad.symbolic.terms import Diff, Index, Size, Tensor, Term, exp, inv, lift, log, rename, total
 from derivations.laws import Part, equation, instance_of, proves
 from derivations.lemmas import Divergence
-from derivations.proof import AtMost, Chain, Equation, Witness
-from derivations.terms import Diff, Index, Size, Tensor, Term, exp, inv, lift, log, rename, total
 
 X = Size("X")
 Y = Size("Y")

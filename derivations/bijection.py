@@ -9,9 +9,9 @@ import itertools
 from collections.abc import Callable
 from fractions import Fraction
 
+from bayesgrad.symbolic.proof import Chain, Equation, Witness
+from bayesgrad.symbolic.terms import At, Count, Index, Lookup, Size, Tensor, Term, delta, inv, lift, log, total
 from derivations.laws import Part, instance_of, proves
-from derivations.proof import Chain, Equation, Witness
-from derivations.terms import At, Count, Index, Lookup, Size, Tensor, Term, delta, inv, lift, log, total
 
 
 @proves("bayes.bijection")

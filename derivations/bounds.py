@@ -21,11 +21,26 @@ from typing import Any
 
 import flint
 
+from bayesgrad.symbolic.evaluation import PRIMES, ROOT, Bodies
+from bayesgrad.symbolic.refutation import SPREAD
+from bayesgrad.symbolic.terms import (
+    Add,
+    Count,
+    Delta,
+    Diff,
+    Entry,
+    Fn,
+    Index,
+    Mul,
+    Num,
+    Pow,
+    Sum,
+    Term,
+    indices_of,
+    lift,
+)
 from derivations import laws
 from derivations.laws import Part
-from derivations.numeric import PRIMES, ROOT, Bodies
-from derivations.refutation import SPREAD
-from derivations.terms import Add, Count, Delta, Diff, Entry, Fn, Index, Mul, Num, Pow, Sum, Term, indices_of, lift
 
 INSTANCES = 2  # of full size; every third one is a corner and not counted
 SIZES = (2, 3, 4)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from bayesgrad.symbolic.proof import Chain, Equation
+from bayesgrad.symbolic.terms import Count, Diff, Index, Lookup, Tensor, Term, delta, inv, log, tensors_of, total
 from derivations.laws import Part, instance_of, proves
 from derivations.notation import C, n
 from derivations.notation import p as P
-from derivations.proof import Chain, Equation
 from derivations.softmax import READ_OUT, Softmax
-from derivations.terms import Count, Diff, Index, Lookup, Tensor, Term, delta, inv, log, tensors_of, total
 
 i, d = Index("i", n), Index("c", C)
 y = Lookup("y", (n,), C)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bayesgrad.symbolic.proof import Chain, Equation
+from bayesgrad.symbolic.terms import Diff, Index, Size, Tensor, Term, delta, total
 from derivations.laws import Part, equation, instance_of, proves
 from derivations.notation import HEAD, d_v
-from derivations.proof import Chain, Equation
-from derivations.terms import Diff, Index, Size, Tensor, Term, delta, total
 
 H = HEAD
 n, m = H.rows, H.columns

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
+from bayesgrad.symbolic.proof import AtMost, Chain, Equation, Witness
+from bayesgrad.symbolic.terms import Diff, Index, Size, Tensor, Term, exp, inv, lift, log, total
 from derivations.dynamics import eta, h, m, n
 from derivations.laws import Part, equation, instance_of, proves
 from derivations.lemmas import Divergence, Mixture, full_divergence
 from derivations.notation import C, d_k, d_v
-from derivations.proof import AtMost, Chain, Equation, Witness
-from derivations.terms import Diff, Index, Size, Tensor, Term, exp, inv, lift, log, total
 
 c = Index("c", d_v)
 

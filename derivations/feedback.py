@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from bayesgrad.symbolic.proof import Chain, Equation, Witness
+from bayesgrad.symbolic.terms import Count, Diff, Index, Tensor, Term, delta, inv, lift, total
 from derivations.dynamics import DRAWN, H, eta, i, j, l, m, n, pull
 from derivations.laws import Part, equation, instance_of, proves, whole
 from derivations.notation import d_v
-from derivations.proof import Chain, Equation, Witness
-from derivations.terms import Count, Diff, Index, Tensor, Term, delta, inv, lift, total
 
 
 def inner(one: Index, other: Index) -> Term:

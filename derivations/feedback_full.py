@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from bayesgrad.symbolic.proof import Chain, Equation, Witness
+from bayesgrad.symbolic.terms import Diff, Index, Tensor, delta, exp, inv, lift, total
 from derivations.dynamics import c, h, i, j, m, n
 from derivations.laws import Part, instance_of, proves
 from derivations.notation import C, d_v
-from derivations.proof import Chain, Equation, Witness
 from derivations.softmax import Softmax
-from derivations.terms import Diff, Index, Tensor, delta, exp, inv, lift, total
 
 
 class Moving:

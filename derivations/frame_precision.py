@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
+from bayesgrad.symbolic.proof import AtMost, Chain, Equation, Witness
+from bayesgrad.symbolic.terms import Diff, Index, Lookup, Tensor, delta, lift, total
 from derivations.dynamics import DRAWN, H, c, i, j, k, m, n
 from derivations.head_laws import EVERY_ROW_SEES, every_row_normalised
 from derivations.laws import Part, equation, instance_of, proves
 from derivations.notation import d_v
-from derivations.proof import AtMost, Chain, Equation, Witness
 from derivations.saturation import saturation_claim
-from derivations.terms import Diff, Index, Lookup, Tensor, delta, lift, total
 
 
 @proves("dynamics.frame-precision")

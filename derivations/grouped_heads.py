@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bayesgrad.symbolic.proof import Chain, Equation
+from bayesgrad.symbolic.terms import Diff, Entry, Index, Lookup, Size, Tensor, Term, delta, exp, inv, total
 from derivations.attention import Proved
 from derivations.cross_entropy import SOFT, Loss, tau_of
 from derivations.laws import Part, instance_of, proves
 from derivations.notation import HEAD, C, d_k, d_v, n
 from derivations.projections import c, e, i
-from derivations.proof import Chain, Equation
 from derivations.softmax import Softmax
-from derivations.terms import Diff, Entry, Index, Lookup, Size, Tensor, Term, delta, exp, inv, total
 
 
 class Heads:

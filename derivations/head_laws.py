@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from functools import cache
 
+from bayesgrad.symbolic.proof import Chain, Equation
+from bayesgrad.symbolic.terms import At, Diff, Index, Lookup, Tensor, delta, exp, inv, lift, total
 from derivations.attention import by_scores, c, e, keys, queries, scores, values, weights
 from derivations.laws import Part, axes, equation, instance_of, proves
 from derivations.notation import HEAD, d_v
-from derivations.proof import Chain, Equation
 from derivations.softmax import SEES, fisher_entry
-from derivations.terms import At, Diff, Index, Lookup, Tensor, delta, exp, inv, lift, total
 
 H = HEAD
 i, j, k = H.i, H.j, H.k

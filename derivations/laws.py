@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from derivations import proof as kernel
-from derivations.assumed import declared, hypothesis
-from derivations.proof import Chain, Equation, ProofError, Verdict
-from derivations.terms import Diff, Index, Term, indices_of
-from derivations.tex import statement
+from bayesgrad.symbolic import proof as kernel
+from bayesgrad.symbolic.assumed import declared, hypothesis
+from bayesgrad.symbolic.proof import Chain, Equation, ProofError, Verdict
+from bayesgrad.symbolic.terms import Diff, Index, Term, indices_of
+from bayesgrad.symbolic.tex import statement
 
 FAMILIES = (
     "lemmas",

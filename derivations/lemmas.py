@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
+from bayesgrad.symbolic.proof import AtMost, Chain, Equation, Minimum, is_proved
+from bayesgrad.symbolic.terms import Index, Size, Tensor, Term, exp, inv, lift, log, total
 from derivations.laws import Part, equation, instance_of, proves
 from derivations.notation import m
-from derivations.proof import AtMost, Chain, Equation, Minimum, is_proved
-from derivations.terms import Index, Size, Tensor, Term, exp, inv, lift, log, total
 
 t = Tensor("t", kind="positive")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from bayesgrad.symbolic.terms import Count, Index, Lookup, Term, delta, exp, inv, lift, log, rename, tensors_of, total
 from derivations import bayes, cross_entropy, grouped_heads, projections
 from derivations.laws import law
 from derivations.notation import (
@@ -34,7 +35,6 @@ from derivations.notation import (
     u,
     v,
 )
-from derivations.terms import Count, Index, Lookup, Term, delta, exp, inv, lift, log, rename, tensors_of, total
 from derivations.wrong_laws import misses
 
 Row = tuple[str, str, str, Term, str]

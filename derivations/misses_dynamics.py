@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from bayesgrad.symbolic.terms import Count, Tensor, Term, exp, inv, lift, tensors_of, total
 from derivations import dynamics, em, feedback
 from derivations.laws import Part, law
 from derivations.misses import Row
 from derivations.notation import HEAD, d_v
-from derivations.terms import Count, Tensor, Term, exp, inv, lift, tensors_of, total
 from derivations.wrong_laws import misses
 
 H = HEAD

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from bayesgrad.symbolic.proof import AtMost, Chain, Equation
+from bayesgrad.symbolic.terms import Diff, Index, Tensor, Term, exp, inv, lift, total
 from derivations.dynamics import DRAWN, H, eta, h, i, j, m
 from derivations.laws import Part, equation, instance_of, proves, whole
 from derivations.lemmas import variance_form
-from derivations.proof import AtMost, Chain, Equation
 from derivations.softmax import SEES, fisher_entry
-from derivations.terms import Diff, Index, Tensor, Term, exp, inv, lift, total
 
 
 @proves("dynamics.natural-routing")

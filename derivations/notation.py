@@ -11,7 +11,7 @@ M is the indicator of an arbitrary set of visible pairs. A row that sees no key 
 
 from __future__ import annotations
 
-from derivations.terms import Index, Size, Tensor, Term, exp, inv, total
+from bayesgrad.symbolic.terms import Index, Size, Tensor, Term, exp, inv, total
 
 n = Size("n")
 m = Size("m")

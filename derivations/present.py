@@ -6,14 +6,14 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from derivations.assumed import declared, hypothesis
+from bayesgrad.symbolic.assumed import declared, hypothesis
+from bayesgrad.symbolic.proof import AtMost, Equation, Minimum, Verdict, Witness
+from bayesgrad.symbolic.terms import Entry, Index, Tensor, Term, children
+from bayesgrad.symbolic.tex import shown, statement
+from bayesgrad.symbolic.text import text
 from derivations.headlines import statement_tex
 from derivations.laws import Law, Part, law
-from derivations.proof import AtMost, Equation, Minimum, Verdict, Witness
 from derivations.rewritings import counted
-from derivations.terms import Entry, Index, Tensor, Term, children
-from derivations.tex import shown, statement
-from derivations.text import text
 from derivations.wrong_laws import wrong_laws
 
 REWRITINGS = 5  # a label: at least 20 in every family

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bayesgrad.symbolic.proof import Chain, Equation
+from bayesgrad.symbolic.terms import Diff, Entry, Index, Size, Tensor, Term, delta, exp, inv, rename, total
 from derivations.attention import Laws, Proved
 from derivations.cross_entropy import SOFT, Loss, tau_of
 from derivations.laws import Part, axes, equation, instance_of, proves
 from derivations.notation import HEAD, C, Head, d_k, d_v, d_x, n
-from derivations.proof import Chain, Equation
 from derivations.softmax import Softmax
-from derivations.terms import Diff, Entry, Index, Size, Tensor, Term, delta, exp, inv, rename, total
 
 f, e, c = Index("f", d_x), Index("e", d_k), Index("c", d_v)
 i = HEAD.i

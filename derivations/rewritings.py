@@ -17,10 +17,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from derivations import proof
+from bayesgrad.symbolic import proof
+from bayesgrad.symbolic.proof import Equation, Verdict
+from bayesgrad.symbolic.terms import (
+    Add,
+    Diff,
+    Entry,
+    Fn,
+    Index,
+    Mul,
+    Pow,
+    Sum,
+    Term,
+    children,
+    delta,
+    exp,
+    indices_of,
+    rename,
+)
 from derivations.laws import Law, Part
-from derivations.proof import Equation, Verdict
-from derivations.terms import Add, Diff, Entry, Fn, Index, Mul, Pow, Sum, Term, children, delta, exp, indices_of, rename
 
 Move = Callable[[Term, random.Random], Term | None]
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from bayesgrad.symbolic.proof import AtMost, Chain, Equation
+from bayesgrad.symbolic.terms import Diff, Index, Lookup, Tensor, Term, delta, lift, total
 from derivations.head_laws import H, i, j, k, m, n
 from derivations.laws import Part, equation, proves
-from derivations.proof import AtMost, Chain, Equation
 from derivations.softmax import SEES
-from derivations.terms import Diff, Index, Lookup, Tensor, Term, delta, lift, total
 
 
 def _gap(i: Index, j: Index, k: Index) -> Term:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from bayesgrad.symbolic.proof import AtMost, Chain, Equation, Induction, Witness
+from bayesgrad.symbolic.terms import Index, Lookup, Size, Tensor, Term, delta, inv, lift, log, rename, total
 from derivations.laws import Part, instance_of, proves
 from derivations.lemmas import Divergence
-from derivations.proof import AtMost, Chain, Equation, Induction, Witness
-from derivations.terms import Index, Lookup, Size, Tensor, Term, delta, inv, lift, log, rename, total
 
 # -- the chain rule ------------------------------------------------------------------------------------------------
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from bayesgrad.symbolic.proof import AtMost, Chain, Equation
+from bayesgrad.symbolic.terms import Diff, Index, Tensor, Term, delta, exp, inv, lift, total
 from derivations.laws import Part, equation, instance_of, proves
 from derivations.lemmas import variance_form
 from derivations.notation import M, Z, Zc, a, i, j, k, l, m, n, p, s, z
-from derivations.proof import AtMost, Chain, Equation
-from derivations.terms import Diff, Index, Tensor, Term, delta, exp, inv, lift, total
 
 
 @dataclass(frozen=True)

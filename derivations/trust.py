@@ -9,7 +9,12 @@ from typing import Any
 
 from derivations.evidence import ROOT
 
-FILES = ("derivations/terms.py", "derivations/index_calculus.py", "derivations/rules.py", "derivations/proof.py")
+FILES = (
+    "bayesgrad/symbolic/terms.py",
+    "bayesgrad/symbolic/index_calculus.py",
+    "bayesgrad/symbolic/rules.py",
+    "bayesgrad/symbolic/proof.py",
+)
 
 
 def code_lines(source: str) -> int:

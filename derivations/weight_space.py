@@ -5,11 +5,11 @@ dv_j = -eta sum_l (x_j . x_l) dL/dv_l        the law per token for every gradien
 
 from __future__ import annotations
 
+from bayesgrad.symbolic.proof import AtMost, Chain, Equation
+from bayesgrad.symbolic.terms import Count, Diff, Index, Lookup, Tensor, Term, delta, total
 from derivations.dynamics import H, c, eta, j, k, m, n, pull
 from derivations.laws import Part, equation, instance_of, proves, whole
 from derivations.notation import d_x
-from derivations.proof import AtMost, Chain, Equation
-from derivations.terms import Count, Diff, Index, Lookup, Tensor, Term, delta, total
 
 f, r = Index("f", d_x), Index("r", m)
 

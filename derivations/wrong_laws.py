@@ -12,9 +12,9 @@ from functools import cache
 
 import numpy as np
 
-from derivations import arrays, proof
+from bayesgrad.symbolic import arrays, proof
+from bayesgrad.symbolic.terms import Term, indices_of, lift, rename
 from derivations.laws import Part, law
-from derivations.terms import Term, indices_of, lift, rename
 
 Rows = Mapping[str, "tuple[str, Callable[[Part], Term], str]"]
 

@@ -90,7 +90,7 @@ def fragments(records: Mapping[str, Any] | None = None) -> dict[str, dict[str, A
             for reason in ("the sum is symmetric", "the sum is symmetric", "")
         ],
     }  # fmt: skip
-    found["proof"]["trusted_base"] = {"files": ["derivations/proof.py"], "lines": 321}
+    found["proof"]["trusted_base"] = {"files": ["bayesgrad/symbolic/proof.py"], "lines": 321}
     found["observed"]["claims"] = [
         {
             "id": claim.id, "statement": claim.statement, "source": claim.source, "criterion": "a criterion",

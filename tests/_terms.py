@@ -6,8 +6,8 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from derivations.numeric import Formal, differs
-from derivations.terms import (
+from bayesgrad.symbolic.evaluation import Formal, differs
+from bayesgrad.symbolic.terms import (
     Add,
     Count,
     Entry,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from bayesgrad.symbolic.terms import Size, Tensor, exp, inv, total
 from derivations import bounds
 from derivations.bounds import Degrees
-from derivations.terms import Size, Tensor, exp, inv, total
 
 n = Size("n")
 x = Tensor("x", (n,))

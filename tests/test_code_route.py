@@ -10,8 +10,8 @@ import pytest
 
 import bayesgrad
 from bayesgrad.theorems import THEOREMS
-from derivations import code_route as route
 from derivations import laws
+from derivations.routes import code_route as route
 from derivations.wrong_laws import wrong_laws
 
 REQUIRED = [t for t in THEOREMS if t.routes["code"] == "required"]

@@ -21,7 +21,7 @@ FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 MODULES = [
     f"bayesgrad.{m.name}"
     for m in pkgutil.iter_modules(bg.__path__)
-    if m.name not in ("training", "testing", "tasks", "probe", "__main__")
+    if m.name not in ("symbolic", "training", "testing", "tasks", "probe", "__main__")
 ]
 WITHOUT = {"_arrays", "_checks", "_tiles", "_types", "statements"}  # not for callers, or data
 

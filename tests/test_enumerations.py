@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from bayesgrad import bayes
-from derivations import enumerations, exact_instances
-from derivations.functions import Functions, Room
+from derivations.routes import enumerations, exact_instances
+from derivations.routes.functions import Functions, Room
 
 LABELS = ("bayes.bijection", "bayes.hmm-filter", "bayes.chain-rule", "bayes.sticky-markov")
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from bayesgrad.symbolic.proof import Chain, Equation
+from bayesgrad.symbolic.terms import Count, Diff, Index, Size, Tensor, delta, exp, inv, log, total
 from bayesgrad.theorems import THEOREMS
-from derivations import exact_instances as exact
 from derivations import laws, wrong_laws
-from derivations.instances import Case, Instance, visible
-from derivations.proof import Chain, Equation
-from derivations.terms import Count, Diff, Index, Size, Tensor, delta, exp, inv, log, total
+from derivations.routes import exact_instances as exact
+from derivations.routes.instances import Case, Instance, visible
 
 QUICK = ("softmax.jacobian", "attention.value-law", "lemma.em-identity", "em.proximal-e-step", "em.gaussian-mixture")
 n, m = Size("n"), Size("m")
@@ -131,7 +131,7 @@ def test_a_changed_statement_is_refuted():
 def test_inequalities_are_broken_by_certified_points():
     x = Tensor("x", kind="positive")
     t = Tensor("t")
-    from derivations.proof import AtMost
+    from bayesgrad.symbolic.proof import AtMost
 
     bodies: dict = {}
     wrong = AtMost(log(x()), x() - 2)
@@ -161,7 +161,7 @@ def test_the_summary_counts_what_is_missing():
 
 
 def test_every_label_that_needs_the_route_has_a_statement_or_a_listing():
-    from derivations import enumerations as _  # noqa: F401
+    from derivations.routes import enumerations as _  # noqa: F401
 
     known = set(laws.labels()) | set(exact._LISTINGS)
     assert {t.label for t in THEOREMS if t.routes["exact"] == "required"} <= known
@@ -189,8 +189,8 @@ def _pretend(route):
 
 
 def test_instances_of_a_lookup_stay_in_range():
-    from derivations.functions import Functions, Room
-    from derivations.terms import Lookup
+    from bayesgrad.symbolic.terms import Lookup
+    from derivations.routes.functions import Functions, Room
 
     for rows, columns in ((2, 3), (3, 2), (4, 2)):
         instance = Instance(Functions(Room()), Case((("n", rows), ("m", columns))))

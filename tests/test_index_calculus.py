@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from derivations import index_calculus
-from derivations.index_calculus import key, positive, same
+from bayesgrad.symbolic import index_calculus
+from bayesgrad.symbolic.index_calculus import key, positive, same
+from bayesgrad.symbolic.terms import Count, Index, Num, Size, Sum, Tensor, Term, delta, exp, inv, log, rename, total
 from derivations.rewritings import changed
-from derivations.terms import Count, Index, Num, Size, Sum, Tensor, Term, delta, exp, inv, log, rename, total
 from tests._terms import B, Q, S, apart, c, i, j, k, l, look, m, n, near, polynomials, positives, t, x, y
 
 OFTEN = settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

@@ -7,10 +7,11 @@ import math
 import flint
 import pytest
 
-from derivations import numeric, refutation
-from derivations.numeric import Formal, Real, differs
-from derivations.proof import AtMost, Chain, Equation, check
-from derivations.terms import Count, Diff, Index, Lookup, Size, Tensor, delta, exp, inv, lift, log, total
+from bayesgrad.symbolic import evaluation as numeric
+from bayesgrad.symbolic import refutation
+from bayesgrad.symbolic.evaluation import Formal, Real, differs
+from bayesgrad.symbolic.proof import AtMost, Chain, Equation, check
+from bayesgrad.symbolic.terms import Count, Diff, Index, Lookup, Size, Tensor, delta, exp, inv, lift, log, total
 
 n, m = Size("n"), Size("m")
 i, l, j = Index("i", n), Index("l", n), Index("j", m)

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import pytest
 
-from derivations.proof import AtMost, Chain, Equation, Induction, Minimum, Witness, check
-from derivations.terms import (
+from bayesgrad.symbolic.proof import AtMost, Chain, Equation, Induction, Minimum, Witness, check
+from bayesgrad.symbolic.terms import (
     At,
     Count,
     Delta,

@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from derivations import laws, numeric, proof
-from derivations.proof import Equation
+from bayesgrad.symbolic import evaluation as numeric
+from bayesgrad.symbolic import proof
+from bayesgrad.symbolic.proof import Equation
+from bayesgrad.symbolic.terms import Add, Entry, Mul, Term, rebuild
+from derivations import laws
 from derivations.rewritings import MOVES, changed, nodes, rewritings, verdicts
-from derivations.terms import Add, Entry, Mul, Term, rebuild
 
 FAMILY = {"lemma": "lemmas", "bayes": "A", "softmax": "B", "loss": "B", "attention": "B", "dynamics": "C", "em": "D"}
 FAMILIES = sorted(set(FAMILY.values()))

@@ -1,6 +1,6 @@
 """The rules that the kernel runs, on random terms: what they return evaluates to what they were given.
 
-The evaluator differentiates forward on numbers and shares no line with ``derivations.rules``.
+The evaluator differentiates forward on numbers and shares no line with ``bayesgrad.symbolic.rules``.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from derivations import rules
-from derivations.index_calculus import same
-from derivations.terms import (
+from bayesgrad.symbolic import rules
+from bayesgrad.symbolic.index_calculus import same
+from bayesgrad.symbolic.terms import (
     Add,
     Diff,
     Entry,

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from bayesgrad.symbolic.proof import Minimum
+from bayesgrad.symbolic.terms import indices_of, tensors_of
+from bayesgrad.symbolic.tex import statement
 from bayesgrad.theorems import THEOREMS, theorem
 from derivations import laws
 from derivations.headlines import statement_tex
-from derivations.proof import Minimum
-from derivations.terms import indices_of, tensors_of
-from derivations.tex import statement
 
 LABELS = laws.labels()
 

@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from derivations.functions import Functions, Room, Undecided, with_room
-from derivations.jets import Jet
-from derivations.symbolic_array import SymbolicArray, SymbolicNamespace
+from derivations.routes.functions import Functions, Room, Undecided, with_room
+from derivations.routes.jets import Jet
+from derivations.routes.symbolic_array import SymbolicArray, SymbolicNamespace
 
 
 @pytest.fixture

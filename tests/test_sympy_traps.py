@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 
-from derivations.index_calculus import key, same
+from bayesgrad.symbolic.index_calculus import key, same
+from bayesgrad.symbolic.proof import Chain, Equation, check
+from bayesgrad.symbolic.terms import Diff, Index, Size, Sum, Tensor, delta, exp, inv, lift, log, total
+from bayesgrad.symbolic.tex import statement, tex
 from derivations.laws import Part, law
-from derivations.proof import Chain, Equation, check
-from derivations.terms import Diff, Index, Size, Sum, Tensor, delta, exp, inv, lift, log, total
-from derivations.tex import statement, tex
 
 n, m = Size("n", nonempty=True), Size("m")
 s = Tensor("s", (n,))

@@ -14,7 +14,7 @@ import pytest
 
 from bayesgrad.theorems import THEOREMS
 from checks import evidence, ledger, seeds
-from checks.mutants import load_checks
+from checks.mutation.mutants import load_checks
 from checks.registry import CHECKS, statement_of
 from derivations import evidence as files
 from derivations.wrong_laws import wrong_laws
@@ -138,8 +138,8 @@ def test_a_changed_source_makes_the_evidence_stale(tmp_path: Path) -> None:
 
 
 def test_a_failed_test_of_no_label_is_not_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bayesgrad.testing.profiles import PROFILES
     from checks.__main__ import _serves
+    from checks.profiles import PROFILES
 
     monkeypatch.setattr(files, "write", partial(files.write, folder=tmp_path))
     monkeypatch.setattr(files, "load", lambda route, _=tmp_path, load=files.load: load(route, tmp_path))
@@ -153,8 +153,8 @@ def test_a_failed_test_of_no_label_is_not_forgotten(tmp_path: Path, monkeypatch:
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bayesgrad.testing import engine, profiles
-    from checks import check_lemmas, kept, registry
+    from bayesgrad.testing import engine
+    from checks import check_lemmas, kept, profiles, registry
 
     calls: list[int] = []
 

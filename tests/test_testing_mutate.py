@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from bayesgrad import gradients
-from bayesgrad.testing.mutate import OPERATORS, living, mutants_of
-from checks import equivalent, mutants
+from checks.mutation import equivalent, mutants
+from checks.mutation.mutate import OPERATORS, living, mutants_of
 
 SOURCE = '''
 import numpy as xp

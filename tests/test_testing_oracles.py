@@ -15,10 +15,11 @@ import pytest
 from bayesgrad.testing import strategies
 from bayesgrad.testing.engine import Check, Oracle
 from bayesgrad.testing.jets import along, constant
-from bayesgrad.testing.oracles import forward, padded, padded_layer, reverse, tangents
+from bayesgrad.testing.oracles import forward, reverse
 from bayesgrad.testing.strategies import example_of
 from bayesgrad.theorems import THEOREMS
-from checks.mutants import load_checks
+from checks.mutation.mutants import load_checks
+from checks.oracles import padded, padded_layer, tangents
 from checks.registry import CHECKS
 from derivations.evidence import ROOT
 from tests._needed import needed
@@ -38,7 +39,7 @@ INPUTS = {
         "pi",
         "sizes",
     },
-    "chances.py": {"fractions", "floats", "values", "conditional", "tensors"},
+    "models.py": {"fractions", "floats", "values", "conditional", "tensors"},
 }
 """What only says what the input is: everybody may read it. The same for the records of the engine, and conversions."""
 CONVERSIONS = {
@@ -193,7 +194,7 @@ def test_forward_mode_is_the_derivative_along_the_move() -> None:
 def test_importing_the_kit_imports_no_jax_and_without_jax_nobody_asks_it() -> None:
     script = (
         "import sys\n"
-        "import bayesgrad.testing.engine, bayesgrad.testing.foreign, bayesgrad.testing.oracles.padded\n"
+        "import bayesgrad.testing.engine, bayesgrad.testing.foreign, checks.oracles.padded\n"
         "assert 'jax' not in sys.modules\n"
         "sys.modules['jax'] = None\n"  # as if it were not installed
         "from checks.oracles import heads, layers\n"

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, find, settings
 from hypothesis import strategies as st
 
 import bayesgrad.testing as kit
-from bayesgrad.testing import chances, draws, strategies
+from bayesgrad.testing import draws, strategies
+from bayesgrad.testing import models
 from bayesgrad.testing.strategies import example_of
 
 ALL = {
@@ -33,7 +34,7 @@ ALL = {
 
 @pytest.mark.parametrize("name", ALL)
 def test_an_example_prints_as_the_code_that_rebuilds_it(name: str) -> None:
-    names = {"np": np, "Fraction": Fraction, **vars(kit), **vars(chances), **vars(strategies)}
+    names = {"np": np, "Fraction": Fraction, **vars(kit), **vars(models), **vars(strategies)}
     for example in example_of(ALL[name], 25):
         again = eval(repr(example), names)
         assert again == example
@@ -104,7 +105,7 @@ def test_probabilities_are_distributions_and_zeros_occur() -> None:
         for weights in (joint.contexts, joint.beliefs, joint.inputs, joint.outcomes):
             assert weights.min() >= 0
             assert weights.sum(-1).min() > 0
-            np.testing.assert_allclose(chances.floats(weights).sum(-1), 1, rtol=1e-15)
+            np.testing.assert_allclose(models.floats(weights).sum(-1), 1, rtol=1e-15)
         zeros += int((joint.outcomes == 0).sum())
         assert joint.contexts.min() > 0
     assert zeros > 100

@@ -8,7 +8,7 @@ import pytest
 from bayesgrad.testing.engine import Check, derived_seed, difference, is_vacuous, references, yardstick
 from bayesgrad.testing.strategies import example_of
 from bayesgrad.testing.tolerance import SAFETY, tolerance, unit_roundoff
-from checks.mutants import load_checks
+from checks.mutation.mutants import load_checks
 from checks.registry import CHECKS
 
 load_checks()

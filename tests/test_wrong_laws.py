@@ -6,9 +6,9 @@ import collections
 
 import pytest
 
+from bayesgrad.symbolic.proof import AtMost, Equation
+from bayesgrad.symbolic.terms import indices_of
 from derivations import laws
-from derivations.proof import AtMost, Equation
-from derivations.terms import indices_of
 from derivations.wrong_laws import all_wrong_laws, wrong_laws
 
 ROWS = all_wrong_laws()

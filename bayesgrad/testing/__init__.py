@@ -25,7 +25,7 @@ _HOMES = {
         "Stepped",
         "SteppedLayer",
     ),
-    "chances": ("Hmm", "Joint", "NoisyChain", "Pairs", "Sequences", "Simplex"),
+    "models": ("Hmm", "Joint", "NoisyChain", "Pairs", "Sequences", "Simplex"),
     "corners": ("CORNERS", "Corner", "violations"),
     "capabilities": ("Capabilities",),
     "cases": ("Finding", "Ledger"),

@@ -25,8 +25,8 @@ exit status: 0 if every claimed case is ok, 1 if some are not, 2 if the argument
 
 def main(arguments: list[str] | None = None) -> int:
     """Check, print, and answer with the exit status."""
-    from .capabilities import Capabilities
-    from .foreign import check, load
+    from bayesgrad.testing.capabilities import Capabilities
+    from bayesgrad.testing.foreign import check, load
 
     parser = argparse.ArgumentParser(
         prog="python -m bayesgrad.testing",
@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         claimed = None if options.claims is None else Capabilities.parse(options.claims)
         if options.demo is not None:
-            from .demonstrations import DEMONSTRATIONS, torch_at_the_edge
+            from bayesgrad.testing.demonstrations import DEMONSTRATIONS, torch_at_the_edge
 
             function, usual = DEMONSTRATIONS[options.demo]
             edge = torch_at_the_edge() if options.demo == "torch" else []

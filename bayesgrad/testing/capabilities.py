@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from .tolerance import ROUNDOFF
+from bayesgrad.testing.tolerance import ROUNDOFF
 
 DTYPES = tuple(ROUNDOFF)
 MASKS = {"any": "any mask", "rows": "masks that leave each query a key", "none": "no mask"}

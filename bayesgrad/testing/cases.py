@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .capabilities import Capabilities
+from bayesgrad.testing.capabilities import Capabilities
 
 
 @dataclass

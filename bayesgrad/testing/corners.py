@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from hypothesis import strategies as st
 
-from .examples import Array, Example, Head
-from .oracles import differences
-from .strategies import Entries, heads
+from bayesgrad.testing.examples import Array, Example, Head
+from bayesgrad.testing.strategies import Entries, heads
+from checks.oracles import differences
 
 TINY = {"float64": 2.0**-1074, "float32": 2.0**-149, "float16": 2.0**-24, "bfloat16": 2.0**-133}
 """The smallest positive number, by dtype."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from bayesgrad.testing.capabilities import Capabilities
+from bayesgrad.testing.examples import Array
 from bayesgrad.torch import attention
-
-from .capabilities import Capabilities
-from .examples import Array
 
 Gradients = tuple[Array, Array, Array]
 

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from .draws import run_on_draws
-from .examples import Example
-from .tolerance import Difference, compare, tolerance
+from bayesgrad.testing.draws import run_on_draws
+from bayesgrad.testing.examples import Example
+from bayesgrad.testing.tolerance import Difference, compare, tolerance
 
 VACUOUS_LIMIT = 0.2
 """The largest share of draws in which a law may say 0 = 0."""

@@ -22,16 +22,16 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from .capabilities import Capabilities
-from .cases import Case, Finding, Ledger
-from .corners import WITHOUT_BIAS, Corner
-from .draws import run_on_draws
-from .engine import derived_seed
-from .examples import Array, Head
-from .large import Recipe, recipes
-from .oracles import forward, reverse, textbook
-from .strategies import heads
-from .tolerance import compare
+from bayesgrad.testing.capabilities import Capabilities
+from bayesgrad.testing.cases import Case, Finding, Ledger
+from bayesgrad.testing.corners import WITHOUT_BIAS, Corner
+from bayesgrad.testing.draws import run_on_draws
+from bayesgrad.testing.engine import derived_seed
+from bayesgrad.testing.examples import Array, Head
+from bayesgrad.testing.large import Recipe, recipes
+from bayesgrad.testing.oracles import forward, reverse, textbook
+from bayesgrad.testing.strategies import heads
+from bayesgrad.testing.tolerance import compare
 
 Backward = Callable[..., Any]
 NAMES = ("q", "k", "v")

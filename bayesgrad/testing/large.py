@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from .capabilities import Capabilities
-from .examples import Array, Example, Head
+from bayesgrad.testing.capabilities import Capabilities
+from bayesgrad.testing.examples import Array, Example, Head
 
 
 @dataclass(frozen=True, eq=False, repr=False)

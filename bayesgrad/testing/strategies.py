@@ -20,9 +20,9 @@ import numpy as np
 from hypothesis import event
 from hypothesis import strategies as st
 
-from .chances import Hmm, Joint, NoisyChain, Pairs, Sequences, Simplex
-from .draws import run_on_draws
-from .examples import Array, Clusters, Head, Layer, Logits, Mixture, Moved, Rate, Stepped, SteppedLayer
+from bayesgrad.testing.draws import run_on_draws
+from bayesgrad.testing.examples import Array, Clusters, Head, Layer, Logits, Mixture, Moved, Rate, Stepped, SteppedLayer
+from bayesgrad.testing.models import Hmm, Joint, NoisyChain, Pairs, Sequences, Simplex
 
 UNIT = 64.0
 """Entries are whole multiples of 1 / UNIT, in (-3, 3)."""

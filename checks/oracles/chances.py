@@ -10,10 +10,10 @@ import mpmath
 import numpy as np
 import torch
 
-from bayesgrad.testing.chances import Hmm, Joint, NoisyChain, Pairs, Sequences, Simplex, floats, fractions
 from bayesgrad.testing.engine import Oracle, Reference
 from bayesgrad.testing.jets import Jet, matmul
-from bayesgrad.testing.oracles import exact
+from bayesgrad.testing.models import Hmm, Joint, NoisyChain, Pairs, Sequences, Simplex, floats, fractions
+from checks.oracles import exact
 
 
 def rounded(x: np.ndarray) -> Jet:

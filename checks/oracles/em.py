@@ -9,11 +9,12 @@ import mpmath
 import numpy as np
 import torch
 
-from bayesgrad.testing.chances import Simplex, floats, fractions
 from bayesgrad.testing.engine import Oracle, Reference
 from bayesgrad.testing.examples import Clusters, Mixture, Moved, Rate, Stepped
 from bayesgrad.testing.jets import Jet, along, constant, leaf, matmul_t
-from bayesgrad.testing.oracles import differences, forward, loops, padded, reverse, tangents
+from bayesgrad.testing.models import Simplex, floats, fractions
+from bayesgrad.testing.oracles import forward, reverse
+from checks.oracles import differences, loops, padded, tangents
 from checks.oracles.chances import numbers, rounded
 from checks.oracles.dynamics import slope, value
 from checks.oracles.heads import with_jax

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..examples import Head, Layer, Logits
-from ..jets import Jet, constant, leaf, matmul, matmul_t
+from bayesgrad.testing.examples import Head, Layer, Logits
+from bayesgrad.testing.jets import Jet, constant, leaf, matmul, matmul_t
 
 
 def run_head(head: Head, **variables: Jet) -> dict[str, Jet]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..examples import Array, Head, Layer, Logits
+from bayesgrad.testing.examples import Array, Head, Layer, Logits
 
 
 def _leaf(x: Any) -> torch.Tensor:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..examples import Array, Head
-from ..tolerance import SAFETY, unit_roundoff
+from bayesgrad.testing.examples import Array, Head
+from bayesgrad.testing.tolerance import SAFETY, unit_roundoff
 
 NAMES = ("q", "k", "v")
 

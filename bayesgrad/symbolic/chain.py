@@ -1,0 +1,54 @@
+"""A proof as it is written down: a first term, then one term a step with its rule and its reason.
+
+It is what the kernel is given, not what it trusts: each step is carried out and compared before it counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bayesgrad.symbolic.terms import Tensor, Term, lift
+
+if TYPE_CHECKING:
+    from bayesgrad.symbolic.proof import Equation
+
+
+@dataclass(frozen=True)
+class Step:
+    """One link: the term it arrives at, the rule, one sentence of why, and what the rule needs."""
+
+    after: Term
+    rule: str
+    why: str
+    tensors: tuple[Tensor, ...] = ()
+    equation: Equation | None = None
+    context: Callable[..., Any] | None = None
+
+
+class Chain:
+    """A proof in the order in which one reads it: the first term, then one term a step."""
+
+    def __init__(self, start: Any):
+        self.start = lift(start)
+        self.steps: list[Step] = []
+
+    def algebra(self, after: Any, why: str) -> Chain:
+        return self._add(Step(lift(after), "algebra", why))
+
+    def definition(self, after: Any, why: str, *tensors: Tensor) -> Chain:
+        return self._add(Step(lift(after), "definition", why, tensors))
+
+    def differentiate(self, after: Any, why: str, *variables: Tensor) -> Chain:
+        return self._add(Step(lift(after), "differentiate", why, variables))
+
+    def through(self, after: Any, why: str, *middles: Tensor) -> Chain:
+        return self._add(Step(lift(after), "through", why, middles))
+
+    def rewrite(self, after: Any, why: str, by: Equation, within: Callable[..., Any] | None = None) -> Chain:
+        return self._add(Step(lift(after), "rewrite", why, (), by, within))
+
+    def _add(self, step: Step) -> Chain:
+        self.steps.append(step)
+        return self
