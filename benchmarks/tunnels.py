@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from bayesgrad.training.config import AdamW, Bijection, Config, Hmm, Transformer
 from bayesgrad.training.model import Parameters
-from bayesgrad.training.sequence_subject import SequenceModel
+from bayesgrad.training.sequence_problem import SequenceModel
 from bayesgrad.training.updates import Oracle, make_update
 from benchmarks.speed import Budget
 
@@ -85,12 +85,12 @@ class Plain(nn.Module):
 def loops(task: Bijection | Hmm, model: Transformer) -> dict[str, Callable[[int], float]]:
     """One training step of each way, on the batch of that step; returns the loss before it."""
     c = Config(task=task, model=model, update=AdamW(rate=RATE, clip=CLIP), steps=1000)
-    subject = SequenceModel(c, 0)
-    rule, start = make_update(c.update, c.steps), subject.initial()
+    problem = SequenceModel(c, 0)
+    rule, start = make_update(c.update, c.steps), problem.initial()
     at = {"parameters": start, "state": rule.start(start)}
 
     def ours(step: int) -> float:
-        done = rule(at["parameters"], Oracle(subject.loss_and_gradients, subject.batch(step)), at["state"])
+        done = rule(at["parameters"], Oracle(problem.loss_and_gradients, problem.batch(step)), at["state"])
         at["parameters"], at["state"] = done.parameters, done.state
         return float(done.loss)
 
@@ -98,7 +98,7 @@ def loops(task: Bijection | Hmm, model: Transformer) -> dict[str, Callable[[int]
     optimiser = torch.optim.AdamW(plain.parameters(), lr=RATE, betas=(0.9, 0.99), weight_decay=0.0, fused=True)
 
     def theirs(step: int) -> float:
-        batch = subject.batch(step)
+        batch = problem.batch(step)
         loss = F.cross_entropy(plain(batch.x).flatten(0, 1), batch.targets.flatten())
         optimiser.zero_grad()
         loss.backward()

@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, find, settings
 from hypothesis import strategies as st
 
 import bayesgrad.testing as kit
-from bayesgrad.testing import draws, strategies
-from bayesgrad.testing import models
+from bayesgrad.testing import draws, models, strategies
 from bayesgrad.testing.strategies import example_of
 
 ALL = {

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from bayesgrad.training import checkpoints, files, gradients, records, runs, sources, statistics, updates
+from bayesgrad.training import checkpoints, files, head_gradients, records, runs, sources, statistics, updates
 from bayesgrad.training.cli import main
 from bayesgrad.training.config import SGD, Config, OneHead, StickyMarkov, from_json
 from bayesgrad.training.data import Batch
@@ -89,8 +89,8 @@ def test_all_gradient_paths_agree():
     parameters = initial_parameters(wide, 3)
     rng = np.random.default_rng(0)
     batch = Batch(torch.tensor(rng.standard_normal((17, 4))), torch.tensor(rng.integers(0, 3, 17)))
-    loss, reference = gradients.autograd(parameters, batch)
-    for name, path in gradients.WAYS.items():
+    loss, reference = head_gradients.autograd(parameters, batch)
+    for name, path in head_gradients.WAYS.items():
         other, got = path(parameters, batch)
         torch.testing.assert_close(other, loss, rtol=1e-12, atol=0, msg=name)
         for matrix, value in reference.items():
@@ -100,9 +100,9 @@ def test_all_gradient_paths_agree():
 def test_a_factor_multiplies_the_rate_of_its_matrix_alone():
     parameters = initial_parameters(TOY, 0)
     batch = Batch(torch.randn(9, 4, generator=torch.Generator().manual_seed(0)), torch.zeros(9, dtype=torch.long))
-    _, slopes = gradients.autograd(parameters, batch)
+    _, slopes = head_gradients.autograd(parameters, batch)
     rule = updates.make_update(SGD(rate=0.5, factors={"W_V": 10.0}))
-    oracle = updates.Oracle(gradients.autograd, batch)
+    oracle = updates.Oracle(head_gradients.autograd, batch)
     after = rule(parameters, oracle, rule.start(parameters))
     assert oracle.passes == 1
     for name, before in parameters.items():
@@ -389,7 +389,7 @@ def test_the_bench_finds_the_same_losses_by_every_path(capsys):
     from bayesgrad.training import bench
 
     found = bench.measure(TOY, seeds=1, steps=7, turn=3)
-    assert set(found["seconds"]) == set(gradients.WAYS)
+    assert set(found["seconds"]) == set(head_gradients.WAYS)
     assert all(seconds > 0 for part in ("seconds", "processor_seconds") for seconds in found[part].values())
     assert max(found["final_loss_difference"].values()) < 1e-5
     assert bench.main(["--seeds", "0"]) == 2

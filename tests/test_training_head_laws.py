@@ -9,15 +9,15 @@ import pytest
 import torch
 
 from bayesgrad import gradients as laws_of_the_head
-from bayesgrad.training import first_order, head_graph, head_laws
+from bayesgrad.training import first_order, head_graph, watched_heads
 from bayesgrad.training.config import from_json
 from bayesgrad.training.data import Batch
 from bayesgrad.training.experiments import EXPERIMENTS, SIZES, frame_precision
 from bayesgrad.training.experiments.observations import observations
 from bayesgrad.training.files import plain, read_metrics
 from bayesgrad.training.loop import train
+from bayesgrad.training.problem import make_problem
 from bayesgrad.training.runs import Job, Run
-from bayesgrad.training.subject import make_subject
 from bayesgrad.training.updates import Oracle, make_update
 
 OPTIONS = [
@@ -41,14 +41,14 @@ def config(**changes):
 def watched(steps: int = 20, **changes) -> Run:
     """A short run whose laws are observed at its first and last step, kept as a run on disk would be."""
     c = config(**changes)
-    subject = make_subject(c, 0)
+    problem = make_problem(c, 0)
     rule = make_update(c.update, steps)
-    parameters = subject.initial()
+    parameters = problem.initial()
     state, rows = rule.start(parameters), []
     for step in range(steps + 1):
-        done = rule(parameters, Oracle(subject.loss_and_gradients, subject.batch(step)), state)
+        done = rule(parameters, Oracle(problem.loss_and_gradients, problem.batch(step)), state)
         if step in (0, steps):
-            rows.append({"step": step, "loss": float(done.loss), "laws": subject.laws(parameters, done.parameters)})
+            rows.append({"step": step, "loss": float(done.loss), "laws": problem.laws(parameters, done.parameters)})
         parameters, state = done.parameters, done.state
     return Run(Job("toy", "toy", c, 0), {"state": "finished"}, rows)
 
@@ -100,14 +100,14 @@ def test_a_first_order_change_that_is_off_by_a_hundredth_is_seen(monkeypatch, ch
 
 def test_a_head_that_is_wrong_alone_is_seen(monkeypatch):
     """The figure is the worst over heads, not their mean: one wrong head of four is enough."""
-    right = head_laws.moved
+    right = watched_heads.moved
 
     def one_off(head, dq, dk, dv, du):
         change = right(head, dq, dk, dv, du)
         change.g[:, 1] *= 1.01
         return change
 
-    monkeypatch.setattr(head_laws, "moved", one_off)
+    monkeypatch.setattr(watched_heads, "moved", one_off)
     assert verdicts(steps=3)["dynamics.score-step"] == "not confirmed"
 
 
@@ -130,24 +130,24 @@ def test_the_derivative_along_a_step_is_the_difference_quotient():
 
 def test_soft_targets_are_watched_too():
     c = config()
-    subject = make_subject(c, 0)
-    before = subject.initial()
+    problem = make_problem(c, 0)
+    before = problem.initial()
     after = {name: value - 0.01 * value for name, value in before.items()}
-    held = subject.held.batch
+    held = problem.held.batch
     soft = torch.softmax(torch.arange(held.targets.numel() * 4.0).sin().reshape(*held.targets.shape, 4), -1)
 
     def logits_of(parameters, tokens, attend):
-        return subject.module.logits(parameters, tokens, c.model, subject.supervised, attend=attend)
+        return problem.module.logits(parameters, tokens, c.model, problem.supervised, attend=attend)
 
-    row = head_laws.observe_head_laws(logits_of, before, after, Batch(held.x, soft))
+    row = watched_heads.observe_head_laws(logits_of, before, after, Batch(held.x, soft))
     assert row["gradient_error"]["logits"] < 1e-12
     assert abs(row["changes"]["slope"]["loss"] - 2) < 0.1
 
 
 def test_what_does_not_move_has_no_slope():
-    subject = make_subject(config(), 0)
-    before = subject.initial()
-    row = subject.laws(before, before)
+    problem = make_problem(config(), 0)
+    before = problem.initial()
+    row = problem.laws(before, before)
     assert row["changes"] == {}
     assert max(row["gradient_error"].values()) < 1e-11
 

@@ -11,7 +11,7 @@ import torch
 from bayesgrad.training import files, settling, stability, transformer
 from bayesgrad.training.config import AdamW, Bijection, Config, Transformer, from_json
 from bayesgrad.training.loop import train
-from bayesgrad.training.sequence_subject import SequenceModel
+from bayesgrad.training.sequence_problem import SequenceModel
 
 TASK = Bijection(values=4, keys=4, batch=16, held_out=32)
 
@@ -43,9 +43,9 @@ OPTIONS = [
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_every_part_can_be_left_out(tmp_path, options):
     c = config(model=options)
-    subject = SequenceModel(c, 0)
-    parameters = subject.initial()
-    batch = subject.batch(0)
+    problem = SequenceModel(c, 0)
+    parameters = problem.initial()
+    batch = problem.batch(0)
     # what the kernel computes is what the explicit operations compute
     fast = transformer.forward(parameters, batch.x, c.model)
     seen = []

@@ -22,7 +22,7 @@ from bayesgrad.training.experiments import hmm as x5
 from bayesgrad.training.loop import train
 from bayesgrad.training.muon import inner, orthogonalised
 from bayesgrad.training.runs import Run
-from bayesgrad.training.sequence_subject import SequenceModel
+from bayesgrad.training.sequence_problem import SequenceModel
 from bayesgrad.training.sources import CHECKOUT
 from bayesgrad.training.updates import Oracle, make_update
 
@@ -52,22 +52,22 @@ def config(task, model, **changes) -> Config:
 @pytest.mark.parametrize("task", TASKS)
 def test_every_model_runs_on_every_task_and_sees_no_future(task, model):
     c = config(task, model, dtype="float64")
-    subject = SequenceModel(c, 0)
-    parameters, x = subject.initial(), subject.held.batch.x
-    z = subject.logits(parameters, x)
-    assert z.shape == subject.held.bayes.shape
+    problem = SequenceModel(c, 0)
+    parameters, x = problem.initial(), problem.held.batch.x
+    z = problem.logits(parameters, x)
+    assert z.shape == problem.held.bayes.shape
     last = c.task.context - 1  # the last token is the last supervised one: only its own logits may know it
     changed = x.clone()
     changed[:, last] = changed[:, last].roll(1, -1) if x.is_floating_point() else (changed[:, last] + 1) % 3
-    w = subject.logits(parameters, changed)
+    w = problem.logits(parameters, changed)
     torch.testing.assert_close(w[:, :-1], z[:, :-1], rtol=0, atol=1e-12)
     assert not torch.allclose(w[:, -1], z[:, -1])
     if model == "alone":
         earlier = x.clone()
         earlier[:, :last] = earlier[:, :last].flip(0)
-        torch.testing.assert_close(subject.logits(parameters, earlier)[:, -1], z[:, -1], rtol=0, atol=1e-12)
+        torch.testing.assert_close(problem.logits(parameters, earlier)[:, -1], z[:, -1], rtol=0, atol=1e-12)
     # a shorter sequence is the beginning of a longer one
-    short = subject.probabilities(parameters, positions=2)
+    short = problem.probabilities(parameters, positions=2)
     np.testing.assert_allclose(short, torch.softmax(z[:, :2], -1).numpy(), atol=1e-12)
 
 
@@ -75,9 +75,9 @@ def test_every_model_runs_on_every_task_and_sees_no_future(task, model):
 def test_what_nobody_asks_about_is_not_computed_and_the_rest_is_the_same(model):
     for task in ("bijection", "rows"):
         c = config(task, model, dtype="float64")
-        subject = SequenceModel(c, 1)
-        parameters = {k: v.requires_grad_() for k, v in subject.initial().items()}
-        batch, at = subject.batch(0), c.task.supervised
+        problem = SequenceModel(c, 1)
+        parameters = {k: v.requires_grad_() for k, v in problem.initial().items()}
+        batch, at = problem.batch(0), c.task.supervised
         z = transformer.logits(parameters, batch.x, c.model, at)
         whole = transformer.forward(parameters, batch.x, c.model)[:, at] @ parameters["read_out"]
         torch.testing.assert_close(z, whole, rtol=1e-10, atol=1e-12)
@@ -93,20 +93,20 @@ def test_nothing_is_left_on_another_device(model):
     """The meta device takes part in no computation with a processor's tensor, as a GPU takes part in none."""
     for task in ("bijection", "rows"):
         c = config(task, model)
-        subject = SequenceModel(c, 0)
-        parameters = {name: value.to("meta") for name, value in subject.initial().items()}
-        z = subject.logits(parameters, subject.batch(0).x.to("meta"))
+        problem = SequenceModel(c, 0)
+        parameters = {name: value.to("meta") for name, value in problem.initial().items()}
+        z = problem.logits(parameters, problem.batch(0).x.to("meta"))
         assert z.is_meta
         assert z.shape[-1] == c.task.classes
         if c.model.kind == "transformer":
-            transformer.look(parameters, subject.batch(0).x.to("meta"), c.model)
+            transformer.look(parameters, problem.batch(0).x.to("meta"), c.model)
 
 
 def test_the_flattened_context_is_a_dense_layer_on_what_has_been_shown():
     c = config("bijection", "mlp", dtype="float64")
-    subject = SequenceModel(c, 0)
-    p, x = subject.initial(), subject.held.batch.x[:3]
-    z = subject.logits(p, x)
+    problem = SequenceModel(c, 0)
+    p, x = problem.initial(), problem.held.batch.x[:3]
+    z = problem.logits(p, x)
     for b in range(3):
         for t in range(4):
             at = 2 * t
@@ -139,10 +139,10 @@ def test_a_resumed_run_is_the_same_run(tmp_path, task, model):
 @pytest.mark.parametrize("task", ["with", "rows"])
 def test_measures_are_what_loops_over_sequences_say(task):
     c = config(task, "transformer")
-    subject = SequenceModel(c, 2)
-    found = subject.final(subject.initial())
-    p, q = subject.held.bayes, subject.probabilities(subject.initial())
-    n = subject.tunnel.trained_to
+    problem = SequenceModel(c, 2)
+    found = problem.final(problem.initial())
+    p, q = problem.held.bayes, problem.probabilities(problem.initial())
+    n = problem.tunnel.trained_to
 
     def entropy(row) -> float:
         return -sum(v * math.log2(v) for v in row if v > 0)
@@ -168,7 +168,7 @@ def test_measures_are_what_loops_over_sequences_say(task):
     assert np.array_equal(found["calibration"]["counts"], cells)
     assert found["traces"][1]["kl_bits"] == pytest.approx(kl[1], rel=1e-6)
     # Bayes itself is followed everywhere, remembers most, and has no excess
-    exact = wind_tunnel.measure(p, p, subject.held.batch.targets.numpy(), subject.held.floors, n)
+    exact = wind_tunnel.measure(p, p, problem.held.batch.targets.numpy(), problem.held.floors, n)
     assert exact["ranges"]["in_range"]["kl_bits"] == pytest.approx(0, abs=1e-12)
     assert exact["by_sequence"]["share_followed"] in (1.0, None)
     assert abs(exact["excess"]["mean_bits"]) < 1e-12
@@ -203,15 +203,15 @@ def test_training_on_its_own_input_teaches_copying_and_stays_at_the_uniform_floo
     )
     losses, distances = [], []
     for kind in (SequenceModel, Mislabelled):
-        subject = kind(c, 0)
-        rule, parameters = make_update(c.update), subject.initial()
+        problem = kind(c, 0)
+        rule, parameters = make_update(c.update), problem.initial()
         state = rule.start(parameters)
         for step in range(c.steps):
-            done = rule(parameters, Oracle(subject.loss_and_gradients, subject.batch(step)), state)
+            done = rule(parameters, Oracle(problem.loss_and_gradients, problem.batch(step)), state)
             parameters, state = done.parameters, done.state
         losses.append(float(done.loss))
-        distances.append(subject.evaluate(parameters)["held_out_kl_bits"])
-    uniform = subject.final(parameters)["facts"]["floors"]["uniform"]["kl_bits"]
+        distances.append(problem.evaluate(parameters)["held_out_kl_bits"])
+    uniform = problem.final(parameters)["facts"]["floors"]["uniform"]["kl_bits"]
     assert losses[1] < 0.01 < losses[0]  # its own loss looks splendid
     assert distances[0] < 0.25 * uniform < uniform <= distances[1] * 1.05
 

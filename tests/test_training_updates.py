@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bayesgrad import dynamics
-from bayesgrad.training import gradients, model, signals, updates
+from bayesgrad.training import head_gradients, model, natural_directions, updates
 from bayesgrad.training.config import SGD, AdamW, Alternating, Config, Natural, OneHead, StickyMarkov
 from bayesgrad.training.data import Batch
 
@@ -29,7 +29,7 @@ def follow(rule: updates.Update, steps: int) -> dict[str, torch.Tensor]:
     parameters, batch = start(n=20)
     state = rule.start(parameters)
     for _ in range(steps):
-        step = rule(parameters, updates.Oracle(gradients.autograd, batch), state)
+        step = rule(parameters, updates.Oracle(head_gradients.autograd, batch), state)
         parameters, state = step.parameters, step.state
     return parameters
 
@@ -77,7 +77,7 @@ def test_rules_change_no_tensor_in_place():
         parameters, batch = start(n=30)
         kept = {name: value.clone() for name, value in parameters.items()}
         rule = updates.make_update(config, 5)
-        rule(parameters, updates.Oracle(gradients.autograd, batch), rule.start(parameters))
+        rule(parameters, updates.Oracle(head_gradients.autograd, batch), rule.start(parameters))
         for name, value in parameters.items():
             assert torch.equal(value, kept[name]), (config, name)
 
@@ -94,8 +94,8 @@ def dense(parameters, batch):
 
 def test_the_tiled_sweep_is_the_dense_natural_direction_and_the_plain_gradient():
     parameters, batch = start(1)
-    found = signals.sweep(parameters, batch, keep=True)
-    loss, plain = gradients.autograd(parameters, batch)
+    found = natural_directions.sweep(parameters, batch, keep=True)
+    loss, plain = head_gradients.autograd(parameters, batch)
     torch.testing.assert_close(found.loss, loss, rtol=1e-12, atol=0)
     for name in ("W_V", "W_O"):
         torch.testing.assert_close(found.gradients[name], plain[name], rtol=1e-9, atol=1e-15)
@@ -117,18 +117,18 @@ def test_the_tiled_sweep_is_the_dense_natural_direction_and_the_plain_gradient()
 
 def test_e_step_targets_are_the_replicator_step_and_their_gradient_is_autograds():
     parameters, batch = start(2)
-    found = signals.sweep(parameters, batch, keep=True)
-    target = signals.e_targets(found, 0.7, N)
+    found = natural_directions.sweep(parameters, batch, keep=True)
+    target = natural_directions.e_targets(found, 0.7, N)
     a, b = dense(parameters, batch)
     masked = torch.where(model.causal(N), b, torch.zeros_like(b))
     expected = dynamics.replicator_step(a, masked, eta=0.7 * N)
-    for (rows, keys), tile in zip(signals.tiles(N), target, strict=True):
+    for (rows, keys), tile in zip(natural_directions.tiles(N), target, strict=True):
         torch.testing.assert_close(tile, expected[rows, keys], rtol=1e-9, atol=1e-14)
     moved = {
         name: value + 0.1 * torch.sin(torch.arange(value.numel()).reshape(value.shape))
         for name, value in parameters.items()
     }
-    kl, slopes = signals.e_gradients(moved, batch.x, target)
+    kl, slopes = natural_directions.e_gradients(moved, batch.x, target)
     leaves = {name: moved[name].clone().requires_grad_() for name in ("W_Q", "W_K")}
     now = model.weights(moved | leaves, batch.x)
     reference = torch.special.xlogy(expected, expected.clamp_min(1e-300) / now.clamp_min(1e-300)).sum() / N
@@ -141,7 +141,7 @@ def test_e_step_targets_are_the_replicator_step_and_their_gradient_is_autograds(
 def test_passes_are_counted():
     parameters, batch = start(n=30)
     for config, passes in ((SGD(), 1), (Natural(), 1), (Alternating(e_steps=3, m_steps=2), 6)):
-        rule, oracle = updates.make_update(config), updates.Oracle(gradients.autograd, batch)
+        rule, oracle = updates.make_update(config), updates.Oracle(head_gradients.autograd, batch)
         rule(parameters, oracle, rule.start(parameters))
         assert oracle.passes == passes
 
@@ -152,7 +152,7 @@ def test_natural_and_alternating_steps_lower_the_loss(config):
     parameters, batch = start(3)
     state, losses = rule.start(parameters), []
     for _ in range(20):
-        step = rule(parameters, updates.Oracle(gradients.autograd, batch), state)
+        step = rule(parameters, updates.Oracle(head_gradients.autograd, batch), state)
         parameters, state = step.parameters, step.state
         losses.append(float(step.loss))
     assert losses[-1] < losses[0] - 0.01

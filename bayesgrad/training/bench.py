@@ -31,17 +31,17 @@ TURN = 10
 
 def measure(config: Config, seeds: int, steps: int, turn: int = TURN) -> dict[str, Any]:
     """Seconds of each path over all arms and seeds, and the largest difference of final losses from autograd's."""
-    from bayesgrad.training.gradients import way
-    from bayesgrad.training.subject import make_subject
+    from bayesgrad.training.head_gradients import way
+    from bayesgrad.training.problem import make_problem
     from bayesgrad.training.updates import Oracle, make_update
 
     seconds, processor = dict.fromkeys(GRADIENTS, 0.0), dict.fromkeys(GRADIENTS, 0.0)
     apart = dict.fromkeys(GRADIENTS, 0.0)
     for arm in (PLAIN, VALUES):
         for seed in range(seeds):
-            subject = make_subject(config, seed)
+            problem = make_problem(config, seed)
             rule = make_update(PUBLISHED[arm], steps)
-            start = subject.initial()
+            start = problem.initial()
             at = {name: (start, rule.start(start)) for name in GRADIENTS}
             final: dict[str, float] = {}
             for begin in range(0, steps, turn):
@@ -50,7 +50,7 @@ def measure(config: Config, seeds: int, steps: int, turn: int = TURN) -> dict[st
                     path = way(name)
                     started, used = time.perf_counter(), time.process_time()
                     for step in range(begin, min(begin + turn, steps)):
-                        done = rule(parameters, Oracle(path, subject.batch(step)), state)
+                        done = rule(parameters, Oracle(path, problem.batch(step)), state)
                         parameters, state = done.parameters, done.state
                         final[name] = float(done.loss)
                     seconds[name] += time.perf_counter() - started

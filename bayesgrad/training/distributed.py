@@ -26,17 +26,17 @@ from bayesgrad.training.data import Batch
 from bayesgrad.training.files import RunError, locked, read_json
 from bayesgrad.training.loop import train
 from bayesgrad.training.model import Parameters
+from bayesgrad.training.problem import Problem, make_problem
 from bayesgrad.training.runs import Job, claim_folder, finish
 from bayesgrad.training.sources import closure, fingerprint
-from bayesgrad.training.subject import Subject, make_subject
 
 MODULE = "bayesgrad.training.distributed"
 
 
 class Sharded:
-    """A subject whose batch is split over the processes of the default group; everything else is as it was."""
+    """A problem whose batch is split over the processes of the default group; everything else is as it was."""
 
-    def __init__(self, inner: Subject, device: torch.device) -> None:
+    def __init__(self, inner: Problem, device: torch.device) -> None:
         self.inner, self.device = inner, device
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
 
@@ -115,7 +115,7 @@ def run(config: Config, seed: int, root: Path, device: torch.device, stop: Calla
             folder,
             fingerprint=stamp,
             stopping=agreed(stop, device),
-            subject=Sharded(make_subject(config, seed), device),
+            problem=Sharded(make_problem(config, seed), device),
             lead=lead,
             ready=dist.barrier,
             device=device,

@@ -12,7 +12,7 @@ from bayesgrad.training import checkpoints, stability
 from bayesgrad.training.checkpoints import Checkpoint
 from bayesgrad.training.config import Config
 from bayesgrad.training.files import Metrics
-from bayesgrad.training.subject import Subject, make_subject
+from bayesgrad.training.problem import Problem, make_problem
 from bayesgrad.training.updates import Oracle, make_update
 
 
@@ -23,7 +23,7 @@ def train(
     *,
     fingerprint: str = "",
     stopping: Callable[[], bool] = lambda: False,
-    subject: Subject | None = None,
+    problem: Problem | None = None,
     lead: bool = True,
     ready: Callable[[], object] = lambda: None,
     device: Any = "cpu",
@@ -32,12 +32,12 @@ def train(
 
     ``stopping`` is asked before each step; when it says yes the run saves a checkpoint and returns with state
     "interrupted". A loss that is not finite ends the run with state "diverged" and the last good checkpoint.
-    For a run on several processes each has its own ``subject`` and ``device``, only the ``lead`` writes, and
+    For a run on several processes each has its own ``problem`` and ``device``, only the ``lead`` writes, and
     ``ready`` is called when the start has been read. Raises RunError when the folder cannot be written or holds
     another run.
     """
     started = time.perf_counter()
-    subject = make_subject(config, seed) if subject is None else subject
+    problem = make_problem(config, seed) if problem is None else problem
     rule = make_update(config.update, config.steps)
     identity: Any = {"config_hash": config.hash, "seed": seed, "fingerprint": fingerprint}
     snapshots = snapshot_steps(config)
@@ -49,7 +49,7 @@ def train(
     now = checkpoints.newest(folder / "checkpoints", **identity, device=device)
     ready()
     if now is None:
-        parameters = subject.initial()
+        parameters = problem.initial()
         now = Checkpoint(0, parameters, rule.start(parameters), 0)
     metrics = Metrics(folder / "metrics.jsonl", before=now.step) if lead else None
 
@@ -62,7 +62,7 @@ def train(
         if now.step in snapshots:
             save(Checkpoint(now.step, now.parameters, {}, now.passes), "snapshots", keep=0)
 
-        oracle = Oracle(subject.loss_and_gradients, subject.batch(now.step))
+        oracle = Oracle(problem.loss_and_gradients, problem.batch(now.step))
         after = rule(now.parameters, oracle, now.state)
         loss = float(after.loss)
         if not math.isfinite(loss):
@@ -75,9 +75,9 @@ def train(
 
         row: dict[str, Any] = {"step": now.step, "loss": loss, "passes": now.passes}
         if now.step % config.evaluate_every == 0 or now.step == config.steps:
-            row |= subject.evaluate(now.parameters)
+            row |= problem.evaluate(now.parameters)
             if config.laws:
-                row["laws"] = subject.laws(now.parameters, after.parameters)
+                row["laws"] = problem.laws(now.parameters, after.parameters)
         if metrics:
             metrics.append(**row)
 
@@ -92,9 +92,9 @@ def train(
 
     result: dict[str, Any] = {"state": state, "step": good.step if state == "diverged" else now.step}
     if state == "finished" and lead:
-        result |= subject.final(now.parameters)
+        result |= problem.final(now.parameters)
         if snapshots:
-            result["stability"] = stability.measure(subject, folder / "snapshots", sorted(snapshots), identity)
+            result["stability"] = stability.measure(problem, folder / "snapshots", sorted(snapshots), identity)
     if state == "diverged":
         result["message"] = (
             f"the loss is not finite after step {good.step}: lower the learning rate; "

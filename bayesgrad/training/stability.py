@@ -21,7 +21,7 @@ from torch import Tensor
 
 from bayesgrad.training.checkpoints import load, path_of
 from bayesgrad.training.model import Parameters
-from bayesgrad.training.subject import Subject
+from bayesgrad.training.problem import Problem
 
 
 def row_variation(left: Tensor, right: Tensor) -> float:
@@ -44,26 +44,26 @@ def permutation_null(maps: Sequence[Tensor]) -> float | None:
     return float(np.mean([row_variation(a, a.roll(1, 0)) for a in batched]))
 
 
-def _distances(subject: Subject, now: Parameters, end: Parameters, final: Any) -> dict[str, float]:
-    seen = subject.look(now)
+def _distances(problem: Problem, now: Parameters, end: Parameters, final: Any) -> dict[str, float]:
+    seen = problem.look(now)
     attention = [row_variation(a, b) for (a, _), (b, _) in zip(seen, final, strict=True)]
     values = [float((v - w).norm() / w.norm()) for (_, v), (_, w) in zip(seen, final, strict=True)]
     return {
         "attention": float(np.mean(attention)),
         "values": float(np.mean(values)),
-        "read_out": subspace_distance(subject.read_out(now), subject.read_out(end)),
+        "read_out": subspace_distance(problem.read_out(now), problem.read_out(end)),
     }
 
 
-def measure(subject: Subject, folder: Path, steps: Sequence[int], identity: dict[str, Any]) -> dict[str, Any]:
+def measure(problem: Problem, folder: Path, steps: Sequence[int], identity: dict[str, Any]) -> dict[str, Any]:
     """Distances to the last of ``steps`` along the snapshots in ``folder``, and held-out KL in bits beside them."""
     end = load(path_of(folder, steps[-1]), **identity).parameters
-    final = subject.look(end)
+    final = problem.look(end)
     rows = []
     for step in steps:
         now = load(path_of(folder, step), **identity).parameters
-        row: dict[str, float] = {"step": step} | _distances(subject, now, end, final)
-        row["kl_bits"] = subject.evaluate(now)["held_out_kl_bits"]
+        row: dict[str, float] = {"step": step} | _distances(problem, now, end, final)
+        row["kl_bits"] = problem.evaluate(now)["held_out_kl_bits"]
         rows.append(row)
     return {
         "step": list(steps),

@@ -15,12 +15,12 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from bayesgrad.training import signals
+from bayesgrad.training import natural_directions
 from bayesgrad.training.config import SGD, AdamW, Alternating, Muon, Natural
 from bayesgrad.training.data import Batch
-from bayesgrad.training.gradients import LossAndGradients
+from bayesgrad.training.head_gradients import LossAndGradients
 from bayesgrad.training.model import Parameters
-from bayesgrad.training.signals import Sweep
+from bayesgrad.training.natural_directions import Sweep
 
 State = dict[str, Any]
 
@@ -39,12 +39,12 @@ class Oracle:
     def sweep(self, parameters: Parameters, *, keep: bool = False) -> Sweep:
         """Loss, natural direction and, on request, weights and compatibilities of the one-head model."""
         self.passes += 1
-        return signals.sweep(parameters, self.batch, keep=keep)
+        return natural_directions.sweep(parameters, self.batch, keep=keep)
 
     def e_gradients(self, parameters: Parameters, target: list[Tensor]) -> tuple[Tensor, Parameters]:
         """Mean KL(a* || a) and its gradient in W_Q and W_K."""
         self.passes += 1
-        return signals.e_gradients(parameters, self.batch.x, target)
+        return natural_directions.e_gradients(parameters, self.batch.x, target)
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ class AlternatingRule:
     def __call__(self, parameters: Parameters, oracle: Oracle, state: State) -> Step:
         c = self.config
         found = oracle.sweep(parameters, keep=True)
-        target = signals.e_targets(found, c.eta, len(oracle.batch.x))
+        target = natural_directions.e_targets(found, c.eta, len(oracle.batch.x))
         for _ in range(c.e_steps):
             _, slopes = oracle.e_gradients(parameters, target)
             parameters = parameters | {k: parameters[k] - c.rate * c.e_factor * slopes[k] for k in slopes}

@@ -1,4 +1,4 @@
-r"""What natural and alternating updates need of one causal head, tile by tile over the queries.
+r"""Natural gradient and E-step targets of one causal head, tile by tile over the queries.
 
 .. math::
 

@@ -1,7 +1,7 @@
 """What a run trains: a model on a task, behind the few questions that the loop asks.
 
 One head on the sticky chain here, sequence models on the wind tunnels in ``sequence_subject``. Everything is a function
-of parameters: a subject holds data, never weights.
+of parameters: a problem holds data, never weights.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from bayesgrad.training import evaluation, model
+from bayesgrad.training import measurements, model
 from bayesgrad.training.config import Config
 from bayesgrad.training.data import Batch, StickyMarkovData
-from bayesgrad.training.gradients import LossAndGradients, way
-from bayesgrad.training.laws import observe_laws
+from bayesgrad.training.head_gradients import LossAndGradients, way
 from bayesgrad.training.model import Parameters
+from bayesgrad.training.step_laws import observe_laws
 
 HEAT_MAP = 24
 
 
-class Subject(Protocol):
-    """The questions of the loop."""
+class Problem(Protocol):
+    """What the training loop calls."""
 
     @property
     def loss_and_gradients(self) -> LossAndGradients: ...
@@ -67,7 +67,7 @@ class OneHeadOnStickyMarkov:
         return self.data.batch(step)
 
     def evaluate(self, parameters: Parameters) -> dict[str, Any]:
-        return evaluation.evaluate(parameters, self.data.held_out(), self.data.train.x)
+        return measurements.evaluate(parameters, self.data.held_out(), self.data.train.x)
 
     def laws(self, before: Parameters, after: Parameters) -> dict[str, Any]:
         return observe_laws(before, after, self.data.train, self.config.laws)
@@ -82,20 +82,20 @@ class OneHeadOnStickyMarkov:
     def final(self, parameters: Parameters) -> dict[str, Any]:
         x, targets = self.data.train.x, self.data.train.targets
         return {
-            "values": evaluation.value_geometry(parameters, torch.tensor(self.data.problem.mu, dtype=x.dtype)),
+            "values": measurements.value_geometry(parameters, torch.tensor(self.data.problem.mu, dtype=x.dtype)),
             "heat_map": {
-                "start": evaluation.advantage_map(self.initial(), x, targets, HEAT_MAP),
-                "end": evaluation.advantage_map(parameters, x, targets, HEAT_MAP),
+                "start": measurements.advantage_map(self.initial(), x, targets, HEAT_MAP),
+                "end": measurements.advantage_map(parameters, x, targets, HEAT_MAP),
             },
             "facts": self.data.facts(),
             "parameters": sum(value.numel() for value in parameters.values()),
         }
 
 
-def make_subject(config: Config, seed: int) -> Subject:
-    """The subject of ``config`` for ``seed``."""
+def make_problem(config: Config, seed: int) -> Problem:
+    """The problem of ``config`` for ``seed``."""
     if config.model.kind == "one-head":
         return OneHeadOnStickyMarkov(config, seed)
-    from bayesgrad.training.sequence_subject import SequenceModel
+    from bayesgrad.training.sequence_problem import SequenceModel
 
     return SequenceModel(config, seed)

@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from bayesgrad.training import evaluation, lstm, mlp, transformer, wind_tunnel
+from bayesgrad.training import lstm, measurements, mlp, transformer, wind_tunnel
 from bayesgrad.training.config import Config
 from bayesgrad.training.data import HELD_OUT, TRAIN, Batch, generator
-from bayesgrad.training.gradients import differentiate
-from bayesgrad.training.head_laws import observe_head_laws
+from bayesgrad.training.head_gradients import differentiate
 from bayesgrad.training.metrics import predictive_metrics
 from bayesgrad.training.model import Parameters
 from bayesgrad.training.tunnels import Drawn, make_tunnel
+from bayesgrad.training.watched_heads import observe_head_laws
 
 PROBE = 64
 """Held-out sequences whose attention maps are looked at."""
@@ -82,7 +82,7 @@ class SequenceModel:
         out = {f"held_out_{name}": value for name, value in found.items()}
         maps = [a for a, _ in self.look(parameters)]
         if maps:
-            out["attention_entropy"] = float(np.mean([evaluation.normalised_entropy(a) for a in maps]))
+            out["attention_entropy"] = float(np.mean([measurements.normalised_entropy(a) for a in maps]))
         return out
 
     def _probe(self, sequences: int) -> Batch:

@@ -7,7 +7,7 @@ first-order changes dq, dk, dv, du that the real step makes there. The head itse
           \qquad (dq, dk, dv, du) \mapsto ds,\ da,\ dg,\ db,\ dA
 
 The first is compared with autograd through the same head, the second with the change measured after t times the step,
-over the step sizes of :mod:`bayesgrad.training.laws`. For the loss the prediction is <gradient, step> over all
+over the step sizes of :mod:`bayesgrad.training.step_laws`. For the loss the prediction is <gradient, step> over all
 parameters, with the closed forms at the projections.
 """
 
@@ -24,7 +24,7 @@ from torch import Tensor
 
 from bayesgrad import cross_entropy, merge_heads
 from bayesgrad.dynamics import loss_change
-from bayesgrad.training import first_order, laws
+from bayesgrad.training import first_order, step_laws
 from bayesgrad.training.data import Batch
 from bayesgrad.training.first_order import Head
 from bayesgrad.training.head_graph import Graph, Layer, LogitsOf, along, graph_of, layers_of
@@ -47,15 +47,15 @@ def gradient_errors(now: Graph, layers: Sequence[Layer], targets: Tensor) -> tup
     *gradients, at_logits = torch.autograd.grad(now.loss, [*now.leaves.values(), now.logits], retain_graph=True)
     every = dict(zip(now.leaves, gradients, strict=True))
     ours = cross_entropy(now.logits.detach(), targets).logit_gradient
-    errors: dict[str, list[float]] = {"logits": [laws.relative(ours - at_logits, at_logits)]}
+    errors: dict[str, list[float]] = {"logits": [step_laws.relative(ours - at_logits, at_logits)]}
     for layer in layers:
         for name, found in layer.found.items():
             reference = layer.reference[name]
             for h in range(found.shape[1]):
-                error = laws.relative(found[:, h] - reference[:, h], reference[:, h])
+                error = step_laws.relative(found[:, h] - reference[:, h], reference[:, h])
                 errors.setdefault(name, []).append(error)
         for name, slope in projections(layer).items():
-            errors.setdefault(name.rpartition(".")[2], []).append(laws.relative(slope - every[name], every[name]))
+            errors.setdefault(name.rpartition(".")[2], []).append(step_laws.relative(slope - every[name], every[name]))
             every[name] = slope
     return {name: max(each) for name, each in errors.items()}, every
 
@@ -107,7 +107,7 @@ def apart(now: Head, then: Head, change: Moved, t: float) -> dict[str, list[floa
 def steepness(times: list[float], residuals: Sequence[Sequence[float]]) -> tuple[float, list[float]]:
     """The slope farthest from 2 among the columns (heads) of residuals (one row a step size), and its column."""
     columns = np.asarray(residuals).T.tolist()
-    slopes = [laws.slope(times, column) for column in columns]
+    slopes = [step_laws.slope(times, column) for column in columns]
     worst = max(range(len(slopes)), key=lambda h: abs(slopes[h] - 2))
     return slopes[worst], columns[worst]
 
@@ -122,7 +122,7 @@ def over_layers(rows: Sequence[dict[str, float]], counts: Sequence[str] = ()) ->
 
 
 def observe_head_laws(logits_of: LogitsOf, before: Parameters, after: Parameters, batch: Batch) -> dict[str, Any]:
-    """For the step from ``before`` to ``after``, in the form of :func:`bayesgrad.training.laws.observe_laws`.
+    """For the step from ``before`` to ``after``, in the form of :func:`bayesgrad.training.step_laws.observe_laws`.
 
     Errors are the worst over heads, slopes those farthest from 2; ``heads`` says how many there are.
     """
@@ -136,7 +136,7 @@ def observe_head_laws(logits_of: LogitsOf, before: Parameters, after: Parameters
     expected, dz = predicted(now, layers, step)
     dL = float(torch.stack([loss_change(gradients[name], step[name]) for name in step]).sum())
 
-    times = laws.step_sizes(dz, *(change.s for change in expected))
+    times = step_laws.step_sizes(dz, *(change.s for change in expected))
     left: dict[str, list[list[float]]] = {name: [] for name in ("loss", "g", "b", "A")}
     for t in times:
         there = graph_of(logits_of, {name: p + t * step[name] for name, p in base.items()}, batch)
@@ -154,14 +154,14 @@ def observe_head_laws(logits_of: LogitsOf, before: Parameters, after: Parameters
         "residual": {name: pair[1] for name, pair in found.items()},
         "predicted_loss_change": dL,
     }
-    exact = [laws.exact_steps(layer.head) for layer in layers]
+    exact = [step_laws.exact_steps(layer.head) for layer in layers]
     return {
         "heads": sum(layer.head.a.shape[1] for layer in layers),
         "gradient_error": errors,
         "changes": changes if times else {},
         "exact": {name: max(row[name] for row in exact) for name in exact[0]},
-        "feedback": over_layers([laws.feedback(layer.head) for layer in layers], ("pairs", "favoured_pairs")),
+        "feedback": over_layers([step_laws.feedback(layer.head) for layer in layers], ("pairs", "favoured_pairs")),
         "e_step": over_layers(
-            [laws.e_step(layer.head, change.s, change.v) for layer, change in zip(layers, expected, strict=True)]
+            [step_laws.e_step(layer.head, change.s, change.v) for layer, change in zip(layers, expected, strict=True)]
         ),
     }

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from bayesgrad import dynamics
-from bayesgrad.training import gradients
+from bayesgrad.training import head_gradients
 from bayesgrad.training.data import Batch
 from bayesgrad.training.first_order import Head, State, fisher_times, predicted, score_change, state_of
 from bayesgrad.training.model import Parameters
@@ -177,7 +177,7 @@ def observe_laws(before: Parameters, after: Parameters, batch: Batch, positions:
     now = {name: value.double() for name, value in before.items()}
     step = {name: after[name].double() - now[name] for name in now}
     s = state_of(now, batch)
-    loss, reference = gradients.autograd(now, batch)
+    loss, reference = head_gradients.autograd(now, batch)
     errors = {name: relative(s.gradients[name] - reference[name], reference[name]) for name in reference}
     return {
         "gradient_error": errors | {"loss": abs(float(s.loss - loss)) / float(loss)},
