@@ -38,6 +38,7 @@ from bayesgrad.symbolic.terms import (
     Term,
     indices_of,
     lift,
+    meaning,
 )
 from derivations import laws
 from derivations.laws import Part
@@ -141,6 +142,8 @@ class Degrees:
             case Fn("exp", arg):
                 up, down = self.weight(arg)
                 return Quotient(ROOT * up, {id(term): (ROOT * down, 1, frozenset(indices_of(arg)[0]))})
+            case Fn("tanh" | "sqrt"):
+                return self.of(meaning(term))
             case Diff(body, _):
                 one = self.of(body)
                 twice = {at: (degree, 2 * power, seen) for at, (degree, power, seen) in one.below.items()}

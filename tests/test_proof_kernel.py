@@ -198,7 +198,7 @@ def test_a_size_mismatch_names_the_tensor_the_slot_and_both_sizes():
 
 
 def test_an_unsupported_function_is_named():
-    with pytest.raises(TermError, match="function: sin is not supported, only exp, log and inv are"):
+    with pytest.raises(TermError, match="function: sin is not supported, only exp, log, inv, tanh, sqrt are"):
         terms.Fn("sin", x(i))
     with pytest.raises(TermError, match="power: got exponent -1, expected a positive integer"):
         x(i) ** -1

@@ -22,6 +22,7 @@ from bayesgrad.symbolic.terms import (
     Size,
     Sum,
     Tensor,
+    TermError,
     delta,
     exp,
     indices_of,
@@ -29,6 +30,8 @@ from bayesgrad.symbolic.terms import (
     lift,
     log,
     rename,
+    sqrt,
+    tanh,
     tensors_of,
     total,
 )
@@ -184,3 +187,32 @@ def test_a_ball_contains_the_value_and_knows_nothing_about_one_over_zero():
     assert ball < rules.ball(Num(lift(28).value / 10))
     assert not rules.ball(inv(lift(0))) > 0
     assert not rules.ball(log(lift(-1))) > 0
+
+
+# -- functions that stand for others -------------------------------------------------------------------------------------
+
+
+def test_tanh_and_sqrt_are_what_they_are_defined_by():
+    assert same(tanh(c()), 1 - 2 / (exp(2 * c()) + 1))
+    assert same(sqrt(t(i)), exp(log(t(i)) / 2))
+    assert same(rules.derivative(tanh(x(i)), x(i), set()), 4 * exp(2 * x(i)) * inv(exp(2 * x(i)) + 1) ** 2)
+    assert same(rules.derivative(sqrt(t(i)), t(i), set()), sqrt(t(i)) / t(i) / 2)
+    assert rules.ball(tanh(lift(1))).overlaps(rules.ball(lift(1)).tanh())
+    assert rules.ball(sqrt(lift(2))).overlaps(rules.ball(lift(2)).sqrt())
+
+
+def test_an_activation_moves_with_its_own_argument_alone():
+    """dH_l/dx_i = slope_l d(2 x_l)/dx_i: each entry of H is a function of the entry of its argument at its place."""
+    argument = Tensor("z", (n,), body=lambda r: 2 * x(r))
+    slope = Tensor("h'", (n,))
+    H = Tensor("h", (n,), through=(argument, slope))
+    assert same(rules.derivative(H(l), x(i), set()), slope(l) * Diff(argument(l), x(i)))
+    assert apart(Diff(H(l), x(i)), 2 * slope(l) * delta(l, i)) is None
+    assert apart(Diff(H(l), x(i)), 2 * slope(l)) is not None
+
+
+def test_a_chain_may_go_through_an_activation():
+    H = Tensor("h", (n,), through=(x, Tensor("h'", (n,))))
+    assert isinstance(rules.through(Diff(total(lambda r: H(r) ** 2, over=n), x(i)), (H,)), Sum)
+    with pytest.raises(TermError, match="its gradient has the sizes of what it depends on"):
+        Tensor("h", (n,), through=(x, Tensor("h'", (m,))))

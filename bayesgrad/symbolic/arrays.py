@@ -128,6 +128,10 @@ class _Evaluation:
                 return np.exp(self.visit(arg))
             case Fn("log", arg):
                 return np.log(self.visit(arg))
+            case Fn("tanh", arg):
+                return np.tanh(self.visit(arg))
+            case Fn("sqrt", arg):
+                return np.sqrt(self.visit(arg))
             case Fn("inv", arg):
                 below = self.visit(arg)
                 return np.divide(1.0, below, out=np.zeros_like(below), where=below != 0)

@@ -33,7 +33,8 @@ def declared(claim: Equation) -> tuple[str, ...]:
     for t in tensors:
         if t.through is not None:
             g, u = t.through
-            out.append(f"{t.name} is differentiable and depends on {g.name} alone, with d{t.name}/d{g.name} = {u.name}")
+            alone = f"{g.name} at its own place alone" if t.sizes else f"{g.name} alone"
+            out.append(f"{t.name} is differentiable and depends on {alone}, with d{t.name}/d{g.name} = {u.name}")
     return tuple(out)
 
 

@@ -43,6 +43,7 @@ from bayesgrad.symbolic.terms import (
     Term,
     indices_of,
     lift,
+    meaning,
     tensors_of,
 )
 
@@ -182,6 +183,8 @@ class Instance:
                 return self.exp(arg, env)
             case Fn("log", arg):
                 return self.log(self.value(arg, env))
+            case Fn():
+                return self.value(meaning(term), env)
             case Diff(body, Entry(tensor, indices)):
                 return self.slope(body, env, (tensor, tuple(self.index(i, env) for i in indices)))
         raise NotEvaluated(f"no value for {type(term).__name__}")
@@ -220,6 +223,8 @@ class Instance:
                 if not value > 0:
                     raise NotEvaluated("log of a number that is not positive")
                 return d(arg) / value
+            case Fn():
+                return d(meaning(term))
         raise NotEvaluated(f"no derivative for {type(term).__name__}")
 
     def _entry_slope(self, tensor: Tensor, at: tuple[int, ...], wrt: tuple[Tensor, tuple[int, ...]]) -> Number:
@@ -235,17 +240,16 @@ class Instance:
         key = tensor, at, wrt
         if key not in self._slopes:
             if tensor.through is not None:
-                self._slopes[key] = self._chain(*tensor.through, wrt)
+                self._slopes[key] = self._chain(*tensor.through, at if tensor.sizes else None, wrt)
             elif body is not None:
                 self._slopes[key] = self.slope(*self._open(tensor, body, at), wrt)
         return self._slopes[key]
 
-    def _chain(self, g: Tensor, u: Tensor, wrt: tuple[Tensor, tuple[int, ...]]) -> Number:
+    def _chain(self, g: Tensor, u: Tensor, own: tuple[int, ...] | None, wrt: tuple[Tensor, tuple[int, ...]]) -> Number:
+        """The chain rule through g: over all its entries, or at its ``own`` place alone."""
         slots = tuple(Index("r", size) for size in g.sizes)
         out = ZERO
-        todo: list[dict[Index, int]] = [{}]
-        for slot in slots:
-            todo = [{**env, slot: n} for env in todo for n in range(self.size(slot.size))]
+        todo = positions(self, slots) if own is None else [dict(zip(slots, own, strict=True))]
         for env in todo:
             one = self.slope(g(*slots), env, wrt)
             if one != 0:

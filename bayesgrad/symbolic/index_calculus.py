@@ -9,6 +9,7 @@ a sum is opened its index is made new. What is used, and nothing else:
 
     ring laws; linearity and order of finite sums; sum_j delta(i,j) f(j) = f(i) for j over the size of i;
     delta and indicators are their own squares; exp(x + y) = exp(x) exp(y);
+    tanh x = 1 - 2/(e^2x + 1) and sqrt x = e^(log(x)/2), by which they are defined;
     log and inv of products of factors that are positive by their kind; inv(x y) = inv(x) inv(y), inv(inv(x)) = x.
 
 The key of a monomial does not depend on the names or the order of its bound indices: it is built component by component
@@ -41,6 +42,7 @@ from bayesgrad.symbolic.terms import (
     Sum,
     Tensor,
     Term,
+    meaning,
     move,
     parts,
 )
@@ -119,6 +121,8 @@ def flatten(term: Term, where: dict[Index, AnyIndex] | None = None) -> Poly:
             return _inv(collect(flatten(arg, where)))
         case Fn("log", arg):
             return _log(collect(flatten(arg, where)))
+        case Fn():
+            return flatten(meaning(term), where)
         case Diff(body, Entry(tensor, indices)):
             moved = tuple(move(i, where) for i in indices)
             return (Mono(ONE, (), ((Atom("diff", moved, tensor, collect(flatten(body, where))), ONE),)),)

@@ -35,6 +35,7 @@ from bayesgrad.symbolic.terms import (
     children,
     delta,
     inv,
+    meaning,
     move,
     rebuild,
     rename,
@@ -72,6 +73,10 @@ def derivative(term: Term, wrt: Entry, used: set[str]) -> Term:
                 used.add("d-chain")
                 g, u = tensor.through
                 return _over(g, lambda *r: u(*r) * Diff(g(*r), wrt))
+            case Entry(tensor, indices) if tensor.through is not None:
+                used.add("d-chain")
+                g, u = tensor.through
+                return u(*indices) * Diff(g(*indices), wrt)
             case Entry() | Diff():
                 return Diff(t, wrt)
             case Add(terms):
@@ -100,6 +105,8 @@ def derivative(term: Term, wrt: Entry, used: set[str]) -> Term:
                     raise ValueError("d-inv: the argument is neither positive nor identically zero by its kinds")
                 used.add("d-inv")
                 return -(t * t * d(arg))
+            case Fn():
+                return d(meaning(t))
         raise ValueError(f"differentiate: no rule for {type(t).__name__}")
 
     return d(term)
@@ -225,6 +232,8 @@ def ball(term: Term) -> Any:
                 return visit(arg).exp()
             case Fn("log", arg):
                 return visit(arg).log()
+            case Fn():
+                return visit(meaning(t))
         raise ValueError(f"ball: {type(t).__name__} is not closed")
 
     return visit(term)
@@ -288,7 +297,7 @@ def nonnegative(term: Term) -> bool:
     match term:
         case Num(value):
             return value >= 0
-        case Count() | Delta() | Fn("exp", _):
+        case Count() | Delta() | Fn("exp" | "sqrt", _):
             return True
         case Entry(tensor, _):
             return tensor.kind != "real"

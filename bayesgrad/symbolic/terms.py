@@ -1,12 +1,14 @@
 """The language of the laws: entries of tensors, finite sums with symbolic bounds, and formal derivatives.
 
     term  ::=  number | T(i, j, ...) | delta(i, j) | count(m) | term + term | term * term | term ** 2
-            |  total(lambda j: term, over=m) | exp(term) | log(term) | inv(term) | Diff(term, T(i, ...))
+            |  total(lambda j: term, over=m) | exp(term) | log(term) | inv(term) | tanh(term) | sqrt(term)
+            |  Diff(term, T(i, ...))
     index ::=  i (free or bound, always over one named Size) | y(i) (an index that is looked up, such as a class label)
 
 A sum is written with a Python function, so its index is a new object each time: a bound index cannot meet a free one of
 the same name, whatever the names are. Sizes are symbols; an index belongs to exactly one, and using it in a slot of
-another size is an error. ``inv`` is total: inv(0) = 0, which makes a row that sees no key have weights 0.
+another size is an error. ``inv`` is total: inv(0) = 0, which makes a row that sees no key have weights 0. ``tanh`` and
+``sqrt`` stand for what :func:`meaning` writes out; sqrt, like log, is meant for positive arguments.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from functools import cached_property
 
 _UID = itertools.count()
 KINDS = ("real", "nonnegative", "positive", "indicator")
+FUNCTIONS = ("exp", "log", "inv", "tanh", "sqrt")
 
 
 class TermError(ValueError):
@@ -178,8 +181,8 @@ class Fn(Term):
     arg: Term
 
     def __post_init__(self) -> None:
-        if self.name not in ("exp", "log", "inv"):
-            raise TermError(f"function: {self.name} is not supported, only exp, log and inv are")
+        if self.name not in FUNCTIONS:
+            raise TermError(f"function: {self.name} is not supported, only {', '.join(FUNCTIONS)} are")
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +202,9 @@ class Tensor:
     """A named array with symbolic sizes; without a body its entries are independent variables.
 
     ``body`` defines it by other tensors. ``through=(g, u)`` declares a differentiable function of everything only
-    through the entries of ``g``, whose partial derivatives are the entries of ``u``: "any downstream network".
+    through the entries of ``g``, whose partial derivatives are the entries of ``u``. For one number that is "any
+    downstream network"; for a tensor with the sizes of g each entry depends on the one entry of g at its own place, as
+    the values of an activation do.
     ``fact`` names the inequality that makes a defined tensor nonnegative; the kernel checks that it does.
     """
 
@@ -215,8 +220,13 @@ class Tensor:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise TermError(f"tensor {self.name}: got kind {self.kind!r}, expected one of {', '.join(KINDS)}")
-        if self.through is not None and (self.body is not None or self.sizes):
-            raise TermError(f"tensor {self.name}: a function known by its gradient is one number without a definition")
+        if self.through is not None:
+            g, u = self.through
+            if self.body is not None or g.sizes != u.sizes or self.sizes not in ((), g.sizes):
+                raise TermError(
+                    f"tensor {self.name}: a function known by its gradient has no definition; its gradient has the "
+                    f"sizes of what it depends on; it is one number, or one for each entry of that"
+                )
 
     def __call__(self, *indices: AnyIndex) -> Entry:
         return Entry(self, indices)
@@ -280,6 +290,24 @@ def log(arg: Scalar) -> Term:
 
 def inv(arg: Scalar) -> Term:
     return Fn("inv", lift(arg))
+
+
+def tanh(arg: Scalar) -> Term:
+    return Fn("tanh", lift(arg))
+
+
+def sqrt(arg: Scalar) -> Term:
+    return Fn("sqrt", lift(arg))
+
+
+def meaning(function: Fn) -> Term:
+    """What a function stands for that is no more than a short way to write: (e^2x - 1)/(e^2x + 1), and e^(log(x)/2)."""
+    match function:
+        case Fn("tanh", arg):
+            return 1 - 2 * inv(exp(2 * arg) + 1)
+        case Fn("sqrt", arg):
+            return exp(Fraction(1, 2) * log(arg))
+    raise TermError(f"function: {function.name} has no definition")
 
 
 def children(term: Term) -> tuple[Term, ...]:
@@ -372,7 +400,7 @@ def tensors_of(term: Term, cut: tuple[Tensor, ...] = ()) -> set[Tensor]:
             found.add(t.tensor)
             if t.tensor.body is not None and t.tensor not in cut:
                 visit(t.tensor.definition[1])
-            if t.tensor.through is not None:
+            if t.tensor.through is not None and t.tensor not in cut:
                 for inner in t.tensor.through:
                     visit(inner(*(Index("r", size) for size in inner.sizes)))
         for child in children(t):

@@ -97,6 +97,8 @@ def _render(term: Term, names: Names) -> tuple[str, int]:
             return rf"\frac{{1}}{{{tex(arg, names)}}}", ATOM
         case Fn("exp", arg):
             return rf"e^{{{tex(arg, names)}}}", ATOM
+        case Fn("sqrt", arg):
+            return rf"\sqrt{{{tex(arg, names)}}}", ATOM
         case Fn(function, arg):
             return rf"\{function} {_wrap(arg, names, ATOM)}", PRODUCT
         case Diff(body, wrt):
@@ -159,7 +161,7 @@ def _product(term: Term, names: Names) -> tuple[str, int]:
             texts.append(_total(last, names))
         else:
             lone = bottom and len(top) == 1 and not head
-            reaches = isinstance(last, Fn) and last.name == "log"
+            reaches = _opens_right(last)
             texts.append(_wrap(last, names, SUM if lone else PRODUCT if reaches else ATOM))
     body = r" \, ".join(head + texts)
     if bottom:
@@ -169,7 +171,7 @@ def _product(term: Term, names: Names) -> tuple[str, int]:
 
 
 def _opens_right(term: Term) -> bool:
-    return isinstance(term, Fn) and term.name == "log"
+    return isinstance(term, Fn) and term.name in ("log", "tanh")
 
 
 def _total(term: Sum, names: Names) -> str:
