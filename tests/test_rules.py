@@ -189,7 +189,7 @@ def test_a_ball_contains_the_value_and_knows_nothing_about_one_over_zero():
     assert not rules.ball(log(lift(-1))) > 0
 
 
-# -- functions that stand for others -------------------------------------------------------------------------------------
+# -- functions that stand for others ------------------------------------------------------------------------------------
 
 
 def test_tanh_and_sqrt_are_what_they_are_defined_by():
@@ -213,6 +213,6 @@ def test_an_activation_moves_with_its_own_argument_alone():
 
 def test_a_chain_may_go_through_an_activation():
     H = Tensor("h", (n,), through=(x, Tensor("h'", (n,))))
-    assert isinstance(rules.through(Diff(total(lambda r: H(r) ** 2, over=n), x(i)), (H,)), Sum)
+    assert isinstance(rules.through(Diff(total(lambda r: H(r) ** 2, over=n), x(i)), (H,)), Add)
     with pytest.raises(TermError, match="its gradient has the sizes of what it depends on"):
         Tensor("h", (n,), through=(x, Tensor("h'", (m,))))
