@@ -189,7 +189,7 @@ def test_a_ball_contains_the_value_and_knows_nothing_about_one_over_zero():
     assert not rules.ball(log(lift(-1))) > 0
 
 
-# -- functions that stand for others ------------------------------------------------------------------------------------
+# -- functions that stand for others ----------------------------------------------------------------------------------
 
 
 def test_tanh_and_sqrt_are_what_they_are_defined_by():
