@@ -17,7 +17,7 @@ import pytest
 
 from bayesgrad.symbolic import index_calculus, proof, refutation, rules, terms
 from bayesgrad.symbolic.primitives import TABLE
-from bayesgrad.symbolic.proof import AtMost, Chain, Equation, Minimum, check, is_proved
+from bayesgrad.symbolic.proof import AtMost, Chain, Equation, Minimum, check, is_proved, proof_of
 from bayesgrad.symbolic.terms import (
     Count,
     Diff,
@@ -259,6 +259,8 @@ def test_a_claim_that_was_not_proved_is_not_remembered_as_proved():
     assert check(right, Chain(right.lhs)).word == "proved"
     assert is_proved(right)
     assert not is_proved(replace(right))
+    assert proof_of(right).start is right.lhs
+    assert proof_of(wrong) is proof_of(replace(right)) is None
 
 
 def test_a_refuted_inequality_comes_with_an_instance():

@@ -109,7 +109,8 @@ class Verdict:
     seconds: float = 0.0
 
 
-_PROVED: dict[int, Equation] = {}  # by identity; the value keeps the equation alive, so that no id is used again
+# by identity; the value keeps the equation alive, so that no id is used again
+_PROVED: dict[int, tuple[Equation, Chain]] = {}
 
 
 def worst(words: Sequence[Word]) -> Word:
@@ -118,7 +119,13 @@ def worst(words: Sequence[Word]) -> Word:
 
 
 def is_proved(equation: Equation) -> bool:
-    return _PROVED.get(id(equation)) is equation
+    return proof_of(equation) is not None
+
+
+def proof_of(equation: Equation) -> Chain | None:
+    """The chain by which a claim was proved, or None: what a certificate of it is written from."""
+    known, chain = _PROVED.get(id(equation), (None, None))
+    return chain if known is equation else None
 
 
 def check(claim: Equation, proof: Chain, *, seed: int = 0) -> Verdict:
@@ -135,7 +142,7 @@ def check(claim: Equation, proof: Chain, *, seed: int = 0) -> Verdict:
         found = run.refutation()
         word = "refuted" if found else "undecided"
     else:
-        _PROVED[id(claim)] = claim
+        _PROVED[id(claim)] = claim, proof
     spent = time.perf_counter() - began
     return Verdict(
         word, reason, found, tuple(sorted(run.used)), tuple(sorted(run.defined)), tuple(run.leans), run.compared, spent
