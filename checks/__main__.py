@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from derivations.evidence import ROOT, DamagedEvidence, read
+from bayesgrad.evidence import ROOT, BadEvidence, read
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
         return mutants.main(options.force)
     try:
         fragment = read("check")
-    except DamagedEvidence as error:
+    except BadEvidence as error:
         print(error, file=sys.stderr)
         fragment = None
     if options.ledger_only or (fragment is not None and not options.force and _serves(fragment, options.profile)):
@@ -51,7 +51,7 @@ def _serves(fragment: dict, profile: str) -> bool:
     """Whether fresh evidence answers the question: everything passed, with at least this profile's examples."""
     from checks.profiles import PROFILES
 
-    had = PROFILES.get(fragment.get("profile", ""))
+    had = PROFILES.get(fragment["configuration"]["profile"])
     enough = had is not None and had.examples >= PROFILES[profile].examples
     passed = all(found["verdict"] == "passed" for found in fragment["results"].values())
     return enough and passed and not fragment.get("failed", ["unknown"])

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from bayesgrad.evidence import BadEvidence, read
 from checks import evidence, kept, ledger, seeds
 from checks.profiles import PROFILES, Profile
 from checks.registry import PROPERTY
-from derivations.evidence import DamagedEvidence, read
 
 for _name in PROFILES:
     # Draws come from a seed of ours, the same by default everywhere, so that a run is its own reproduction.
@@ -93,7 +93,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
         return None
     try:
         fragment = read("check")
-    except DamagedEvidence as error:
+    except BadEvidence as error:
         print(error)
         return 2
     print(ledger.show(fragment, sys.stdout.isatty()))

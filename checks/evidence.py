@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from bayesgrad import evidence as files
 from bayesgrad.theorems import THEOREMS
-from derivations import evidence as files
 from derivations.wrong_laws import WrongLaw, wrong_laws
 
 SOURCES = (
@@ -54,7 +54,7 @@ def merge(tallies: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     return results
 
 
-def mutants(
+def rejections(
     tallies: Iterable[Mapping[str, Any]], registered: Mapping[str, Iterable[str]] | None = None
 ) -> dict[str, dict[str, Any]]:
     """label -> {"rejected", "total", "survivors", "laws"} over the wrong laws; one check that rejects is enough.
@@ -120,12 +120,12 @@ def write(
         "check",
         results,
         sources=sources,
+        patterns=SOURCES,
         versions=files.versions(*VERSIONS),
         seconds=seconds,
-        mutants=mutants(tallies, wrong_law_names()),
+        wrong_laws=rejections(tallies, wrong_law_names()),
         failed=sorted(failed),
-        profile=profile,
-        seed=seed,
+        configuration={"profile": profile, "seed": seed},
     )
     fragment = files.load("check")
     assert fragment is not None

@@ -12,10 +12,10 @@ import shutil
 from functools import cache
 from pathlib import Path
 
+from bayesgrad import evidence as files
 from bayesgrad.testing.engine import Tally
 from checks import evidence
 from checks.profiles import Profile
-from derivations import evidence as files
 
 FOLDER = files.ROOT / "report" / "build" / "checks"
 

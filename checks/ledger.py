@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bayesgrad import evidence as files
 from bayesgrad.theorems import THEOREMS, Theorem
-from derivations import evidence as files
 
 Fragment = Mapping[str, Any]
 ROUTES = ("proof", "exact", "code", "formal")
@@ -59,7 +59,7 @@ def rows(check: Fragment | None, others: Mapping[str, Fragment | None]) -> list[
     """The ledger, line by line, in the order of the catalogue."""
     out = []
     for theorem in THEOREMS:
-        wrong = None if check is None else check.get("mutants", {}).get(theorem.label)
+        wrong = None if check is None else check.get("wrong_laws", {}).get(theorem.label)
         out.append(
             Row(
                 theorem.label,
@@ -78,7 +78,7 @@ def read_others() -> dict[str, Fragment | None]:
     for route in (*ROUTES, "observed"):
         try:
             found[route] = files.read(route)
-        except files.DamagedEvidence:
+        except files.BadEvidence:
             found[route] = None
     return found
 
@@ -156,10 +156,10 @@ def summary(check: Fragment | None, lines: list[Row]) -> list[str]:
         "wrong laws rejected/total"
     ]
     if check is not None:
-        laws = check.get("mutants", {}).values()
+        laws = check.get("wrong_laws", {}).values()
         total, rejected = sum(law["total"] for law in laws), sum(law["rejected"] for law in laws)
         text.append(f"wrong laws: {rejected} of {total} rejected by a counterexample")
-        for label, law in check.get("mutants", {}).items():
+        for label, law in check.get("wrong_laws", {}).items():
             text += [f"  survives: {label}: {name}: {law['laws'][name]['why']}" for name in law["survivors"]]
         text += [f"FAILED: {node}" for node in check.get("failed", [])]
     return text + automatic_mutants()

@@ -49,7 +49,7 @@ def table(verdicts: Mapping[str, bool], tallies: Iterable[Mapping[str, Any]]) ->
     lines = ["seed   tests passed   examples  vacuous   worst error   wrong laws rejected"]
     for seed, verdict in sorted(of_seed.items()):
         mine = drawn.get(seed, [])
-        laws = evidence.mutants(mine).values()
+        laws = evidence.rejections(mine).values()
         rejected, total = (sum(law[name] for law in laws) for name in ("rejected", "total"))
         worst = max((evidence.finite(tally["worst_in_tolerance"]) for tally in mine), default=0.0)
         examples, vacuous = (sum(tally[name] for tally in mine) for name in ("examples", "vacuous"))

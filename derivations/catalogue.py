@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bayesgrad.evidence import ROOT
 from bayesgrad.theorems import THEOREMS, Theorem
-from derivations.evidence import ROOT
 
 FILE = ROOT / "docs" / "catalogue.md"
 FAMILIES = {

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from bayesgrad.evidence import ROOT
 from derivations import laws
-from derivations.evidence import ROOT
 from derivations.laws import Law, Part
 
 FILE = ROOT / "bayesgrad" / "statements.py"

@@ -7,7 +7,7 @@ import io
 import tokenize
 from typing import Any
 
-from derivations.evidence import ROOT
+from bayesgrad.evidence import ROOT
 
 FILES = (
     "bayesgrad/symbolic/terms.py",

@@ -17,8 +17,8 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
-from derivations import evidence as store
-from report.validate import BadEvidence, validate
+from bayesgrad import evidence as store
+from report.validate import validate
 
 
 def parser() -> argparse.ArgumentParser:
@@ -182,7 +182,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         context = load(options)
         return status(context, options) if options.readme else render(context, options)
-    except (Refused, BadEvidence, BadRecord, BadReadme, store.DamagedEvidence) as error:
+    except (Refused, store.BadEvidence, BadRecord, BadReadme) as error:
         print(f"python -m report: {error}", file=sys.stderr)
         return 2
 

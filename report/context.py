@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from derivations.evidence import ROOT
+from bayesgrad.evidence import ROOT
 from report.merge import ROUTES, SYMBOLIC, Theorem, failures
 from report.messages import Messages, messages
 

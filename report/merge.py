@@ -14,20 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from bayesgrad.training.claims import CLAIMS
-from derivations import evidence as store
+from bayesgrad import evidence as store
+from bayesgrad.claims import CLAIMS
+from bayesgrad.evidence import HOW
 
 SYMBOLIC = ("proof", "exact", "code", "formal")
 ROUTES = (*SYMBOLIC, "check", "observed")
-HOW = {
-    "proof": "python -m derivations --evidence",
-    "exact": "python -m derivations --evidence",
-    "code": "python -m derivations --evidence",
-    "formal": "make formal",
-    "check": "python -m checks",
-    "mutants": "python -m checks --mutants",
-    "observed": "python -m bayesgrad.training run --size quick",
-}
 NOT_ROUTES = ("required", "optional")
 
 
@@ -66,26 +58,17 @@ class Fragment:
 
 
 def read_fragments(folder: Path = store.FOLDER) -> dict[str, Fragment]:
-    """The fragments that count today. Raises :class:`derivations.evidence.DamagedEvidence`."""
+    """The fragments that count today. Raises :class:`bayesgrad.evidence.BadEvidence`."""
     found: dict[str, Fragment] = {}
     for route in HOW:
         written = store.load(route, folder)
         if written is None:
             found[route] = Fragment(route, None, f"no evidence of this route yet: run {HOW[route]}")
-        elif store.read(route, folder) is None:
-            changed = [name for name, digest in written.get("sources", {}).items() if _differs(name, digest)]
-            what = changed[0] if changed else "the list of its sources is empty"
-            more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-            verb = "changed since" if changed else ""
-            found[route] = Fragment(route, None, f"stale, {what}{more} {verb}: run {HOW[route]}".replace(" :", ":"))
+        elif why := store.why_stale(written):
+            found[route] = Fragment(route, None, f"stale, {why}: run {HOW[route]}")
         else:
             found[route] = Fragment(route, written)
     return found
-
-
-def _differs(name: str, digest: str) -> bool:
-    path = store.ROOT / name
-    return not path.is_file() or store.sha256(path) != digest
 
 
 def _symbolic(theorem: Theorem, fragment: Fragment) -> dict[str, Any]:
@@ -122,7 +105,7 @@ def _mutants(theorem: Theorem, fragments: Mapping[str, Fragment]) -> dict[str, A
         detail = fragments[route].results.get(theorem.label, {}).get("detail") or {}
         held[route] = detail.get("wrong_laws") or [] if isinstance(detail, Mapping) else []
     loose = [f"{law['id']} ({route})" for route, laws in held.items() for law in laws if law["verdict"] != "refuted"]
-    counted = (fragments["check"].data or {}).get("mutants", {}).get(theorem.label)
+    counted = (fragments["check"].data or {}).get("wrong_laws", {}).get(theorem.label)
     if counted is not None:
         found = {"survivors": [], **counted}
         return {**found, "survivors": [*found["survivors"], *loose]}
@@ -178,13 +161,16 @@ def fully_proved(theorems: Iterable[Theorem], results: Mapping[str, Mapping[str,
 
 def _claims(fragment: Fragment) -> list[dict[str, Any]]:
     """Every claim of the catalogue, in its order; what no run of today tested is "not tested"."""
-    tested = {claim["id"]: dict(claim) for claim in (fragment.data or {}).get("claims", [])}
+    tested = {
+        claim["id"]: dict(claim["cells"][0]) for claim in (fragment.data or {}).get("claims", []) if claim["cells"]
+    }
     blank = {"criterion": "", "criterion_sha": "", "verdict": "not tested", "effect": None, "interval": None}
     out = []
     for claim in CLAIMS.values():
         row = {"id": claim.id, "statement": claim.statement, "source": claim.source, **blank, "unit": "", "record": ""}
-        out.append({**row, **tested.pop(claim.id, {})})
-    return out + [{**blank, "unit": "", "record": "", **claim} for claim in tested.values()]
+        found = tested.get(claim.id, {})
+        out.append({**row, **{key: found[key] for key in row if key in found}})
+    return out
 
 
 def _versions(fragments: Iterable[Fragment]) -> dict[str, str]:
@@ -217,7 +203,7 @@ def merge(theorems: Sequence[Theorem], fragments: Mapping[str, Fragment]) -> dic
     proof = fragments["proof"].data or {}
     sources = {name: digest for f in fragments.values() if f.data for name, digest in f.data["sources"].items()}
     return {
-        "schema": store.SCHEMA,
+        "schema": 1,
         "versions": _versions(fragments.values()),
         "sources": dict(sorted(sources.items())),
         "trusted_base": proof.get("trusted_base", {"files": [], "lines": 0}),
@@ -229,7 +215,7 @@ def merge(theorems: Sequence[Theorem], fragments: Mapping[str, Fragment]) -> dic
 
 def _checks(fragments: Mapping[str, Fragment]) -> dict[str, Any]:
     """What the checks found that belongs to no single result: tests that failed, and the mutants of the code."""
-    failed, mutants = (fragments["check"].data or {}).get("failed", []), fragments["mutants"].data
+    failed, mutants = (fragments["check"].data or {}).get("failed", []), fragments["code_mutants"].data
     return {"failed": list(failed), "mutants": None if mutants is None else dict(mutants["results"])}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from derivations.evidence import ROOT
+from bayesgrad.evidence import ROOT
 from report.context import Context
 from report.filters import number
 from report.merge import SYMBOLIC

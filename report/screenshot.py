@@ -10,7 +10,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from derivations.evidence import ROOT
+from bayesgrad.evidence import ROOT
 
 PAGE = ROOT / "report" / "build" / "index.html"
 

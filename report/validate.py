@@ -10,11 +10,9 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
+from bayesgrad.evidence import BadEvidence
+
 SCHEMA = Path(__file__).with_name("evidence.schema.json")
-
-
-class BadEvidence(ValueError):
-    """Evidence that the schema refuses; the message is one sentence for the command line."""
 
 
 @lru_cache(maxsize=1)

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy
 
+from bayesgrad import evidence as store
+from bayesgrad.claims import CLAIMS
 from bayesgrad.theorems import THEOREMS
-from bayesgrad.training.claims import CLAIMS
-from derivations import evidence as store
 
 SOURCES = store.sources(["LICENSE"])
-VERSIONS = {"python": "3.11.0", "numpy": "2.0"}
+VERSIONS = store.versions("numpy")
 SYMBOLIC = ("proof", "exact", "code", "formal")
 
 
@@ -59,9 +59,10 @@ def proof_detail(label: str) -> dict[str, Any]:
 def fragments(records: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
     """A fragment for each route in which every required and optional route is established."""
     found: dict[str, dict[str, Any]] = {}
-    for route in (*SYMBOLIC, "check", "mutants", "observed"):
+    for route in (*SYMBOLIC, "check", "code_mutants", "observed"):
         found[route] = {
-            "schema": 1, "route": route, "versions": VERSIONS, "sources": dict(SOURCES), "seconds": 1.0, "results": {},
+            "schema": 2, "route": route, "versions": VERSIONS, "sources": dict(SOURCES), "seconds": 1.0, "results": {},
+            "patterns": ["LICENSE"], "configuration": {},
         }  # fmt: skip
     for theorem in THEOREMS:
         for route in SYMBOLIC:
@@ -78,9 +79,9 @@ def fragments(records: Mapping[str, Any] | None = None) -> dict[str, dict[str, A
             found["observed"]["results"][theorem.label] = {
                 "verdict": "confirmed", "record": None, "worst_error": 1e-12, "observations": 7,
             }  # fmt: skip
-    found["check"]["mutants"] = {theorem.label: {"rejected": 4, "total": 4, "survivors": []} for theorem in THEOREMS}
+    found["check"]["wrong_laws"] = {theorem.label: {"rejected": 4, "total": 4, "survivors": []} for theorem in THEOREMS}
     found["check"]["failed"] = []
-    found["mutants"]["results"] = {
+    found["code_mutants"]["results"] = {
         "killed": 97, "total": 100, "explained": 2, "operators": {"sign flipped": {"killed": 97, "total": 100}},
         "survivors": [
             {
@@ -93,13 +94,23 @@ def fragments(records: Mapping[str, Any] | None = None) -> dict[str, dict[str, A
     found["proof"]["trusted_base"] = {"files": ["bayesgrad/symbolic/proof.py"], "lines": 321}
     found["observed"]["claims"] = [
         {
-            "id": claim.id, "statement": claim.statement, "source": claim.source, "criterion": "a criterion",
-            "criterion_sha": "0" * 64, "verdict": "not tested", "effect": None, "interval": None, "unit": "",
-            "record": None,
+            "id": claim.id,
+            "cells": [
+                {
+                    "criterion": "a criterion", "criterion_sha": "0" * 64, "verdict": "not tested", "effect": None,
+                    "interval": None, "unit": "", "record": None,
+                }
+            ],
         }
         for claim in CLAIMS.values()
     ]  # fmt: skip
     return found
+
+
+def cell(found: dict[str, Any], number: int = 0) -> dict[str, Any]:
+    """The cell of one claim in the fragments, to be changed."""
+    cells: list[dict[str, Any]] = found["observed"]["claims"][number]["cells"]
+    return cells[0]
 
 
 def write(folder: Path, change: Callable[[dict[str, dict[str, Any]]], None] = lambda found: None) -> Path:

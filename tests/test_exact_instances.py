@@ -168,13 +168,9 @@ def test_every_label_that_needs_the_route_has_a_statement_or_a_listing():
 
 
 def test_evidence_is_written_once_and_read_back(tmp_path, monkeypatch, capsys):
-    from derivations import evidence
+    from bayesgrad import evidence
 
-    folder = tmp_path / "evidence"
-    monkeypatch.setattr(evidence, "FOLDER", folder)
-    monkeypatch.setattr(evidence.write, "__kwdefaults__", {**evidence.write.__kwdefaults__, "folder": folder})
-    monkeypatch.setattr(evidence.read, "__defaults__", (folder,))
-    monkeypatch.setattr(evidence.load, "__defaults__", (folder,))
+    monkeypatch.setattr(evidence.store, "FOLDER", tmp_path / "evidence")
     monkeypatch.setattr(exact, "entry", lambda label, route: _pretend(route))
     console = Console(quiet=True)
     assert exact.record(False, console) == 0

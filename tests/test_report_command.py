@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from derivations.evidence import ROOT
+from bayesgrad.evidence import ROOT
 from report import readme
 from report.__main__ import main
 from tests import _report_sample as sample
@@ -41,7 +41,8 @@ def test_everything_is_written(tmp_path, capsys):
 def test_other_processes_write_the_same_bytes(tmp_path):
     """The build folder deleted between, another hash seed, another folder, another time zone."""
     sample.write(
-        tmp_path / "evidence", lambda found: found["observed"]["claims"][0].update(record=str(tmp_path / "r.json"))
+        tmp_path / "evidence",
+        lambda found: sample.cell(found).update(record=str(tmp_path / "r.json")),
     )
     (tmp_path / "r.json").write_text(json.dumps(sample.record()), encoding="utf-8")
     written = []
@@ -115,7 +116,7 @@ def test_evidence_that_the_schema_refuses(tmp_path, capsys):
 def test_a_damaged_record_is_refused(tmp_path, capsys):
     record = tmp_path / "record.json"
     record.write_text('{"experiment": "x"}', encoding="utf-8")
-    sample.write(tmp_path / "evidence", lambda found: found["observed"]["claims"][0].update(record=str(record)))
+    sample.write(tmp_path / "evidence", lambda found: sample.cell(found).update(record=str(record)))
     assert call(tmp_path) == 2
     assert "no record of an experiment" in capsys.readouterr().err
 
@@ -168,7 +169,7 @@ def test_the_status_table(tmp_path, own_readme, capsys):
 
 def judged(verdict: str):
     def change(found) -> None:
-        found["observed"]["claims"][0] |= {
+        found["observed"]["claims"][0]["cells"][0] |= {
             "verdict": verdict,
             "effect": 2.5,
             "interval": [2.0, 3.0],

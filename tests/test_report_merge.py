@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from bayesgrad.evidence import BadEvidence
 from bayesgrad.theorems import THEOREMS
-from derivations.evidence import DamagedEvidence
 from report.merge import failures, merge, read_fragments
-from report.validate import BadEvidence, validate
+from report.validate import validate
 from tests import _report_sample as sample
 
 LABEL = "attention.routing-law"
@@ -80,7 +80,7 @@ def test_an_optional_route_may_be_missing_but_never_wrong(tmp_path):
     "counted", [{"rejected": 3, "total": 4, "survivors": ["x"]}, {"rejected": 2, "total": 2, "survivors": []}]
 )
 def test_wrong_laws_must_all_be_rejected_and_be_three(tmp_path, counted):
-    evidence = merged(tmp_path, lambda found: found["check"]["mutants"].update({LABEL: counted}))
+    evidence = merged(tmp_path, lambda found: found["check"]["wrong_laws"].update({LABEL: counted}))
     assert not evidence["results"][LABEL]["fully_proved"]
     assert bool(failures(evidence)) == bool(counted["survivors"])
 
@@ -142,16 +142,16 @@ def test_what_does_not_apply_says_why(tmp_path):
     assert results["lemma.gibbs"]["exact"]["reason"]
 
 
-def test_versions_of_different_runs_are_both_told(tmp_path):
+def test_another_version_is_stale(tmp_path):
     evidence = merged(tmp_path, lambda found: found["check"].update(versions={"numpy": "2.1"}))
-    assert evidence["versions"]["numpy"] == "2.0, 2.1"
+    assert evidence["results"][LABEL]["check"]["reason"].startswith("stale, numpy was 2.1, is ")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 0}', '{"schema": 1, "route": "exact", "results": {}}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 0}', '{"schema": 2, "route": "exact", "results": {}}'])
 def test_damaged_and_older_fragments_are_refused(tmp_path, text):
     sample.write(tmp_path)
     (tmp_path / "proof.json").write_text(text, encoding="utf-8")
-    with pytest.raises(DamagedEvidence, match=r"proof\.json"):
+    with pytest.raises(BadEvidence, match=r"proof\.json"):
         read_fragments(tmp_path)
 
 
@@ -191,13 +191,13 @@ def test_a_failed_test_of_no_label_and_unexplained_mutants_are_failures(tmp_path
     assert failures(evidence) == [("", "checks/check_corners.py::check_corner[tied scores] failed")]
 
     def survive(found):
-        found["mutants"]["results"]["survivors"] *= 6
+        found["code_mutants"]["results"]["survivors"] *= 6
 
     evidence = merged(tmp_path / "b", survive)
     assert failures(evidence) == [("", "more than one mutant of the code in twenty survives unexplained")]
 
     def nothing(found):
-        found["mutants"] = None
+        found["code_mutants"] = None
 
     evidence = merged(tmp_path / "c", nothing)
     assert evidence["checks"] == {"failed": [], "mutants": None}

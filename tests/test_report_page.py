@@ -170,7 +170,7 @@ def nasty(folder):
         found["check"]["results"]["lemma.gibbs"] |= {"reason": NASTY, "oracles": [NASTY]}
         found["proof"]["versions"] = {NASTY: NASTY}
         found["proof"]["trusted_base"] = {"files": [NASTY], "lines": 1}
-        found["observed"]["claims"][0] |= {
+        found["observed"]["claims"][0]["cells"][0] |= {
             "statement": NASTY,
             "source": NASTY,
             "criterion": NASTY,

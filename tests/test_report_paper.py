@@ -21,8 +21,8 @@ def built(tmp_path_factory):
     records = sample.write_records(folder)
 
     def change(found):
-        for claim, record in zip(found["observed"]["claims"], records, strict=False):
-            claim["record"] = str(record)
+        for number, record in enumerate(records):
+            sample.cell(found, number)["record"] = str(record)
 
     sample.write(folder / "evidence", change)
     assert main(["--fragments", str(folder / "evidence"), "--output", str(folder), "--quiet", "--pdf"]) == 0

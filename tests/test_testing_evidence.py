@@ -6,17 +6,16 @@ import json
 import re
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bayesgrad import evidence as files
 from bayesgrad.theorems import THEOREMS
 from checks import evidence, ledger, seeds
 from checks.mutation.mutants import load_checks
 from checks.registry import CHECKS, statement_of
-from derivations import evidence as files
 from derivations.wrong_laws import wrong_laws
 
 
@@ -57,9 +56,9 @@ def test_one_check_that_rejects_a_wrong_law_is_enough() -> None:
     label = "attention.value-law"
     first = tally(label, wrong={"sign": law("rejected"), "drop": law("undecided")})
     second = tally(label, oracles=["zero"], wrong={"sign": law("undecided"), "drop": law("undecided")})
-    found = evidence.mutants([first, second])[label]
+    found = evidence.rejections([first, second])[label]
     assert (found["rejected"], found["total"], found["survivors"]) == (1, 2, ["drop"])
-    registered = evidence.mutants([first], {label: ["sign", "drop", "scale"], "lemma.gibbs": []})
+    registered = evidence.rejections([first], {label: ["sign", "drop", "scale"], "lemma.gibbs": []})
     assert registered[label]["survivors"] == ["drop", "scale"]
     assert "no check states" in registered[label]["laws"]["scale"]["why"]
     assert list(registered) == [label]
@@ -90,7 +89,7 @@ def test_every_label_has_two_oracles_and_no_state_is_misspelt() -> None:
 def test_the_ledger_has_every_label_and_shows_what_did_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "read_others", lambda: dict.fromkeys((*ledger.ROUTES, "observed")))
     monkeypatch.setattr(ledger, "automatic_mutants", list)
-    fragment = {"results": evidence.merge([tally("attention.value-law")]), "mutants": {}}
+    fragment = {"results": evidence.merge([tally("attention.value-law")]), "wrong_laws": {}}
     lines = ledger.ledger(fragment)
     for theorem in THEOREMS:
         assert any(line.startswith(theorem.label + " ") for line in lines)
@@ -112,7 +111,7 @@ def test_the_table_of_a_terminal_says_what_the_text_says(monkeypatch: pytest.Mon
     observed = {label: {"verdict": "confirmed"}, other: {"verdict": "not confirmed"}}
     found = {"proof": {"results": verdicts}, "observed": {"results": observed}}
     monkeypatch.setattr(ledger, "read_others", lambda: found)
-    fragment = {"results": evidence.merge([tally(label), tally(other, failure="no")]), "mutants": {}}
+    fragment = {"results": evidence.merge([tally(label), tally(other, failure="no")]), "wrong_laws": {}}
     drawn = re.sub(r"\x1b\[[0-9;]*m", "", ledger.table(fragment, 160))
     rows = {line.split()[0]: line.rstrip() for line in drawn.splitlines() if line.strip()}
     assert {theorem.label for theorem in THEOREMS} <= set(rows)
@@ -141,8 +140,7 @@ def test_a_failed_test_of_no_label_is_not_forgotten(tmp_path: Path, monkeypatch:
     from checks.__main__ import _serves
     from checks.profiles import PROFILES
 
-    monkeypatch.setattr(files, "write", partial(files.write, folder=tmp_path))
-    monkeypatch.setattr(files, "load", lambda route, _=tmp_path, load=files.load: load(route, tmp_path))
+    monkeypatch.setattr(files.store, "FOLDER", tmp_path)
     corner = "checks/check_corners.py::check_corner[tied scores]"
     for failed in ([], [corner]):
         given: dict[str, Any] = {"sources": evidence.sources(), "profile": "ci", "seed": 0, "seconds": 1.0}

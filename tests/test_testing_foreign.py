@@ -14,6 +14,7 @@ import torch
 
 import bayesgrad
 import bayesgrad.testing as testing
+from bayesgrad.evidence import ROOT
 from bayesgrad.testing.capabilities import Capabilities
 from bayesgrad.testing.cases import Finding, Ledger
 from bayesgrad.testing.demonstrations import DEMONSTRATIONS, numpy_right, numpy_wrong, torch_at_the_edge
@@ -21,7 +22,6 @@ from bayesgrad.testing.foreign import check, judge, load
 from bayesgrad.testing.large import Recipe
 from bayesgrad.testing.oracles import forward, textbook
 from bayesgrad.testing.strategies import example_of, heads
-from derivations.evidence import ROOT
 
 FAST: dict[str, Any] = {"examples": 24}
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from derivations.evidence import ROOT
+from bayesgrad.evidence import ROOT
 
 LAW = re.compile(r"(def _score_gradient\(.*?\n    return )([^\n]*)\n", re.DOTALL)
 """The routing law, as every gradient takes it."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayesgrad.evidence import ROOT
 from bayesgrad.testing import strategies
 from bayesgrad.testing.engine import Check, Oracle
 from bayesgrad.testing.jets import along, constant
@@ -21,7 +22,6 @@ from bayesgrad.theorems import THEOREMS
 from checks.mutation.mutants import load_checks
 from checks.oracles import padded, padded_layer, tangents
 from checks.registry import CHECKS
-from derivations.evidence import ROOT
 from tests._needed import needed
 
 load_checks()

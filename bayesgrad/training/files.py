@@ -10,12 +10,13 @@ import fcntl
 import json
 import math
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from bayesgrad import evidence
 
 
 class RunError(ValueError):
@@ -24,26 +25,12 @@ class RunError(ValueError):
 
 def write_whole(path: Path, fill: Callable[[BinaryIO], None]) -> None:
     """Let ``fill`` write the file that ``path`` becomes in one move, on disk before it is visible."""
-    name = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        with os.fdopen(handle, "wb") as out:
-            fill(out)
-            out.flush()
-            os.fsync(out.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        evidence.write_whole(path, fill)
     except OSError as error:
-        if name:
-            Path(name).unlink(missing_ok=True)
         raise RunError(
             f"{path}: cannot write ({error.strerror}); make room or choose another folder, then run again"
         ) from error
-    except BaseException:
-        if name:
-            Path(name).unlink(missing_ok=True)
-        raise
 
 
 def plain(data: Any) -> Any:
@@ -68,8 +55,10 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 def write_json(path: Path, data: Any) -> None:
     """Write ``data`` as indented JSON."""
-    text = json.dumps(plain(data), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    write_bytes(path, text.encode())
+    try:
+        evidence.write_json(path, plain(data))
+    except OSError as error:
+        raise RunError(f"{path}: cannot write ({error.strerror}); make room, then run again") from error
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:

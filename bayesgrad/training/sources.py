@@ -7,16 +7,14 @@ thread count stay what they were.
 from __future__ import annotations
 
 import ast
-import hashlib
-import platform
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 
+from bayesgrad import evidence
 from bayesgrad.training.config import digest
 
-PACKAGE = Path(__file__).resolve().parents[1]
-CHECKOUT = PACKAGE.parent
+CHECKOUT = evidence.ROOT
+PACKAGE = CHECKOUT / "bayesgrad"
 HOME = CHECKOUT if (CHECKOUT / "derivations").is_dir() else Path.cwd()
 """Where records live: the checkout, or the current folder of somebody who installed the package."""
 
@@ -63,20 +61,12 @@ def closure(*modules: str) -> dict[str, str]:
         if path not in seen:
             seen.add(path)
             waiting.extend(_imports(path))
-    return {
-        path.relative_to(CHECKOUT).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(seen)
-    }
+    return {path.relative_to(CHECKOUT).as_posix(): evidence.sha256(path) for path in sorted(seen)}
 
 
 def versions() -> dict[str, str]:
     """Python and the numerical libraries, without importing them."""
-    out = {"python": platform.python_version()}
-    for name in ("numpy", "torch"):
-        try:
-            out[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return out
+    return evidence.versions("numpy", "torch")
 
 
 def fingerprint(files: dict[str, str], threads: int) -> str:

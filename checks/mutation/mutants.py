@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from bayesgrad import evidence as files
 from bayesgrad.testing.corners import CORNERS, violations
 from bayesgrad.testing.engine import Check, derived_seed, disagreements, references
 from bayesgrad.testing.strategies import example_of
 from checks.mutation.equivalent import explanation
 from checks.mutation.mutate import Mutant, functions_of, living, mutants_of
 from checks.registry import CHECKS
-from derivations import evidence as files
 
 CORE = (
     "softmax",
@@ -47,6 +47,7 @@ CORE = (
 CHECKS_FOLDER = Path(__file__).parents[1]
 
 EXAMPLES = 10
+SOURCES = ("bayesgrad/*.py", "bayesgrad/testing/**/*.py", "checks/**/*.py")
 
 
 @dataclass
@@ -188,7 +189,7 @@ def hunt(names: Iterable[str] = CORE, progress: Callable[[int, int], None] | Non
 
 def sources() -> dict[str, str]:
     """Every file that can change the result, with its hash; taken before a hunt."""
-    return files.sources(("bayesgrad/*.py", "bayesgrad/testing/**/*.py", "checks/**/*.py"))
+    return files.sources(SOURCES)
 
 
 def write(verdicts: list[Verdict], seconds: float, sources: dict[str, str]) -> dict[str, Any]:
@@ -217,7 +218,7 @@ def write(verdicts: list[Verdict], seconds: float, sources: dict[str, str]) -> d
         "survivors": survivors,
     }
     versions = files.versions("numpy", "torch", "array-api-strict")
-    files.write("mutants", data, sources=sources, versions=versions, seconds=seconds)
+    files.write("code_mutants", data, sources=sources, patterns=SOURCES, versions=versions, seconds=seconds)
     return data
 
 
@@ -238,8 +239,8 @@ def summary(data: dict[str, Any]) -> list[str]:
 def last() -> dict[str, Any] | None:
     """The last result, or None if there is none, or if a source changed since."""
     try:
-        fragment = files.read("mutants")
-    except files.DamagedEvidence:
+        fragment = files.read("code_mutants")
+    except files.BadEvidence:
         return None
     return None if fragment is None else fragment["results"]
 

@@ -20,9 +20,9 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
+from bayesgrad import evidence
 from bayesgrad.symbolic.proof import Equation
 from bayesgrad.symbolic.terms import Lookup, Tensor, Term, children
-from derivations import evidence
 from derivations.laws import Part, labels, law
 from derivations.routes.cases import bodies_of, cases_of, sides
 from derivations.routes.exact_instances import describe, holds, summary, wrong_claim
@@ -297,19 +297,20 @@ def record(force: bool, console: Console) -> int:
     from bayesgrad.theorems import THEOREMS
 
     routes = {theorem.label: theorem.routes["code"] for theorem in THEOREMS}
-    known = evidence.read("code")
-    if known is not None and known["sources"] == evidence.sources(SOURCES) and not force:
+    known = None if force else evidence.read("code")
+    if known is not None:
         line, problems = summary(known["results"], routes, "shipped code")
         console.print(f"{line} (up to date)", markup=False)
         return 1 if problems else 0
-    began = time.process_time()
+    began, before = time.process_time(), evidence.sources(SOURCES)
     progress = track(routes.items(), "shipped code", console=console, disable=not console.is_terminal)
     results = {label: entry(label, route) for label, route in progress}
     spent = time.process_time() - began
     evidence.write(
         "code",
         results,
-        sources=evidence.sources(SOURCES),
+        sources=before,
+        patterns=SOURCES,
         versions=evidence.versions("numpy", "array-api-compat", "python-flint"),
         seconds=spent,
     )

@@ -17,6 +17,7 @@ import flint
 from rich.console import Console
 from rich.progress import track
 
+from bayesgrad import evidence
 from bayesgrad.symbolic.proof import AtMost, Equation, Induction, Minimum
 from bayesgrad.symbolic.terms import (
     Index,
@@ -24,7 +25,6 @@ from bayesgrad.symbolic.terms import (
     indices_of,
     rename,
 )
-from derivations import evidence
 from derivations.laws import Law, Part, labels, law
 from derivations.routes.cases import bodies_of, cases_of, sides, tiny_cases
 from derivations.routes.functions import Functions, Poly, Room, Undecided, with_room
@@ -378,19 +378,20 @@ def record(force: bool, console: Console) -> int:
     from derivations.routes import enumerations as _  # noqa: F401  (enters the listings)
 
     routes = {theorem.label: theorem.routes["exact"] for theorem in THEOREMS}
-    known = evidence.read("exact")
-    if known is not None and known["sources"] == evidence.sources(SOURCES) and not force:
+    known = None if force else evidence.read("exact")
+    if known is not None:
         line, problems = summary(known["results"], routes, "exact instances")
         console.print(f"{line} (up to date)", markup=False)
         return 1 if problems else 0
-    began = time.process_time()
+    began, before = time.process_time(), evidence.sources(SOURCES)
     progress = track(routes.items(), "exact instances", console=console, disable=not console.is_terminal)
     results = {label: entry(label, route) for label, route in progress}
     spent = time.process_time() - began
     evidence.write(
         "exact",
         results,
-        sources=evidence.sources(SOURCES),
+        sources=before,
+        patterns=SOURCES,
         versions=evidence.versions("python-flint"),
         seconds=spent,
     )

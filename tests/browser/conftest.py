@@ -28,12 +28,12 @@ def build(folder: Path) -> Path:
     record, *others = sample.write_records(folder)
 
     def change(found):
-        found["observed"]["claims"][0] |= {"record": str(record), "verdict": "supported", "effect": 1.0, "unit": "bits"}
-        for claim, other in zip(found["observed"]["claims"][1:], others, strict=False):
-            claim["record"] = str(other)
+        sample.cell(found).update(record=str(record), verdict="supported", effect=1.0, unit="bits")
+        for number, other in enumerate(others, 1):
+            sample.cell(found, number)["record"] = str(other)
         found["formal"]["results"]["attention.routing-law"] = {
             "verdict": "proved", "reason": "", "seconds": 1.0,
-            "detail": {"statement": "Theorem t : forall n, n = n.", "axioms": ["classic"], "file": "t.v"},
+            "detail": {"theorem": "t", "statement": "Theorem t : forall n, n = n.", "axioms": ["classic"], "file": "t.v"},
         }  # fmt: skip
 
     sample.write(folder / "evidence", change)

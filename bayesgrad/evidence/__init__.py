@@ -1,0 +1,41 @@
+"""The one form of evidence: what a route writes, when it still counts, and which statuses follow from it.
+
+:mod:`~bayesgrad.evidence.store` holds paths, hashes, atomic writes and freshness; :mod:`~bayesgrad.evidence.shape` says
+what a file must look like. A status is never stored: whoever reads evidence computes it again.
+"""
+
+from bayesgrad.evidence.store import (
+    FOLDER,
+    HOW,
+    ROOT,
+    ROUTES,
+    SCHEMA,
+    BadEvidence,
+    load,
+    read,
+    sha256,
+    sources,
+    versions,
+    why_stale,
+    write,
+    write_json,
+    write_whole,
+)
+
+__all__ = [
+    "FOLDER",
+    "HOW",
+    "ROOT",
+    "ROUTES",
+    "SCHEMA",
+    "BadEvidence",
+    "load",
+    "read",
+    "sha256",
+    "sources",
+    "versions",
+    "why_stale",
+    "write",
+    "write_json",
+    "write_whole",
+]
