@@ -106,7 +106,7 @@ def test_damaged_evidence_is_refused(tmp_path, capsys, text):
 def test_evidence_that_the_schema_refuses(tmp_path, capsys):
     sample.write(tmp_path / "evidence", lambda found: found["proof"]["results"][LABEL].update(verdict="maybe"))
     assert call(tmp_path) == 2
-    assert "'maybe' is not one of" in capsys.readouterr().err
+    assert "got 'maybe', expected one of proved" in capsys.readouterr().err
     old = tmp_path / "old.json"
     old.write_text('{"schema": 0}', encoding="utf-8")
     assert main(["--evidence", str(old)]) == 2

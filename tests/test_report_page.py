@@ -131,7 +131,7 @@ def test_the_page_says_what_the_checks_would_notice(tmp_path):
     assert "97.0" in part
     assert part.count("the sum is symmetric") == 2
     assert "NOT EXPLAINED" in part
-    missing, _ = page(context(tmp_path / "b", lambda found: found.update(mutants=None)))
+    missing, _ = page(context(tmp_path / "b", lambda found: found.update(code_mutants=None)))
     part = missing[missing.index('id="strength"') : missing.index('id="trust"')]
     assert "not run" in part
     assert "--mutants" in part

@@ -19,7 +19,7 @@ def build(context: Context) -> list[Section]:
     blocks.append(Para(prose(told, rejected=number(counts["rejected"]), total=number(counts["mutants"]))))
     mutants = context.evidence["checks"]["mutants"]
     if mutants is None:
-        absent = (*prose("Mutants of the code: not run. "), Code(HOW["mutants"]), Text("."))
+        absent = (*prose("Mutants of the code: not run. "), Code(HOW["code_mutants"]), Text("."))
         blocks.append(Note("warn", (Para(absent),)))
     else:
         blocks += _mutants(mutants)

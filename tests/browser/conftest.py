@@ -33,7 +33,9 @@ def build(folder: Path) -> Path:
             sample.cell(found, number)["record"] = str(other)
         found["formal"]["results"]["attention.routing-law"] = {
             "verdict": "proved", "reason": "", "seconds": 1.0,
-            "detail": {"theorem": "t", "statement": "Theorem t : forall n, n = n.", "axioms": ["classic"], "file": "t.v"},
+            "detail": {
+                "theorem": "t", "statement": "Theorem t : forall n, n = n.", "axioms": ["classic"], "file": "t.v",
+            },
         }  # fmt: skip
 
     sample.write(folder / "evidence", change)
