@@ -2,6 +2,9 @@
 
 A claim may be settled by theorem: ``by_theorem`` is the verdict that follows once every result in ``labels`` is fully
 proved. Whether they are, and what an experiment found, is computed from evidence.
+
+>>> CLAIMS["routing-law"].labels
+('attention.routing-law',)
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 :mod:`~bayesgrad.evidence.store` holds paths, hashes, atomic writes and freshness; :mod:`~bayesgrad.evidence.shape` says
 what a file must look like. A status is never stored: whoever reads evidence computes it again.
+
+>>> ROUTES
+('proof', 'exact', 'code', 'formal', 'check', 'code_mutants', 'observed')
 """
 
 from bayesgrad.evidence.store import (
