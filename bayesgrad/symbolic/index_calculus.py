@@ -10,7 +10,8 @@ a sum is opened its index is made new. What is used, and nothing else:
     ring laws; linearity and order of finite sums; sum_j delta(i,j) f(j) = f(i) for j over the size of i;
     delta and indicators are their own squares; exp(x + y) = exp(x) exp(y);
     tanh x = 1 - 2/(e^2x + 1) and sqrt x = e^(log(x)/2), by which they are defined;
-    log and inv of products of factors that are positive by their kind; inv(x y) = inv(x) inv(y), inv(inv(x)) = x.
+    log and powers of products of factors that are positive by their kind; exp(c log x) = x^c for x > 0;
+    inv(x y) = inv(x) inv(y), inv(inv(x)) = x; inv(P) P = 1 for a sum P that is positive by the kinds of its parts.
 
 The key of a monomial does not depend on the names or the order of its bound indices: it is built component by component
 (indices are in one component when they share an atom), by colour refinement, and only real ties are tried one by one.
@@ -18,6 +19,7 @@ The key of a monomial does not depend on the names or the order of its bound ind
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -48,6 +50,7 @@ from bayesgrad.symbolic.terms import (
 )
 
 ONE = Fraction(1)
+LARGEST, HIGHEST, ROUNDS = 50_000, 64, 40  # monomials of a product, powers, passes of cancelling: work has an end
 _NUMBERS: dict[Any, int] = {}
 
 
@@ -93,9 +96,13 @@ Poly = tuple[Mono, ...]
 # -- from a term to a polynomial ---------------------------------------------------------------------------------
 
 
-def flatten(term: Term, where: dict[Index, AnyIndex] | None = None) -> Poly:
-    """The polynomial of a term, deltas contracted."""
+def flatten(term: Term, where: dict[Index, AnyIndex] | None = None, split: bool = True) -> Poly:
+    """The polynomial of a term, deltas contracted; ``split`` takes 1/(xy) apart before xy is multiplied out."""
     where = where or {}
+
+    def inner(t: Term) -> Poly:
+        return flatten(t, where, split)
+
     match term:
         case Num(value):
             return (Mono(value, (), ()),) if value else ()
@@ -106,33 +113,45 @@ def flatten(term: Term, where: dict[Index, AnyIndex] | None = None) -> Poly:
         case Delta(left, right):
             return tuple(contract(Mono(ONE, (), ((Atom("delta", (move(left, where), move(right, where))), ONE),))))
         case Add(terms):
-            return tuple(mono for t in terms for mono in flatten(t, where))
+            return tuple(mono for t in terms for mono in inner(t))
         case Mul(factors):
-            return multiply([flatten(t, where) for t in factors])
+            return multiply([inner(t) for t in factors])
         case Pow(base, exponent):
-            return multiply([flatten(base, where) for _ in range(exponent)])
+            return _times(inner(base), exponent)
         case Sum(index, body):
             new = Index(index.name, index.size)
-            inner = flatten(body, {**where, index: new})
-            return tuple(c for m in inner for c in contract(Mono(m.coefficient, (new, *m.bound), m.factors)))
+            polys = flatten(body, {**where, index: new}, split)
+            return tuple(c for m in polys for c in contract(Mono(m.coefficient, (new, *m.bound), m.factors)))
         case Fn("exp", arg):
-            return multiply([_exp(m) for m in collect(flatten(arg, where))])
+            return multiply([_exp(m) for m in collect(inner(arg))])
+        case Fn("inv", Mul(factors)) if split:
+            return multiply([inner(Fn("inv", t)) for t in factors])
+        case Fn("inv", Pow(base, exponent)) if split:
+            return _times(inner(Fn("inv", base)), exponent)
         case Fn("inv", arg):
-            return _inv(collect(flatten(arg, where)))
+            return _inv(collect(inner(arg)))
         case Fn("log", arg):
-            return _log(collect(flatten(arg, where)))
+            return _log(collect(inner(arg)))
         case Fn():
-            return flatten(meaning(term), where)
+            return inner(meaning(term))
         case Diff(body, Entry(tensor, indices)):
             moved = tuple(move(i, where) for i in indices)
-            return (Mono(ONE, (), ((Atom("diff", moved, tensor, collect(flatten(body, where))), ONE),)),)
+            return (Mono(ONE, (), ((Atom("diff", moved, tensor, collect(inner(body))), ONE),)),)
     raise TypeError(f"term: {type(term).__name__} is no term of the index calculus")
+
+
+def _times(poly: Poly, exponent: int) -> Poly:
+    if exponent > HIGHEST:
+        raise ValueError(f"algebra: got the power {exponent}, expected at most {HIGHEST}, which can be multiplied out")
+    return multiply([poly] * exponent)
 
 
 def multiply(polys: Iterable[Poly]) -> Poly:
     """The product; the bound indices of every factor are already different objects."""
     out: Poly = (Mono(ONE, (), ()),)
     for poly in polys:
+        if len(out) * len(poly) > LARGEST:
+            raise ValueError(f"algebra: a product of more than {LARGEST} monomials is not multiplied out")
         out = tuple(
             c
             for x in out
@@ -203,23 +222,23 @@ def _inside(atom: Atom) -> set[Index]:
     return found
 
 
-# -- functions of polynomials ------------------------------------------------------------------------------------
-
-
-def _exp(mono: Mono) -> Poly:
-    """exp of one monomial c * m is the atom exp(m) to the power c, and exp(log x) = x; exp of a sum is a product."""
-    match mono.factors:
-        case ((Atom("log", _, _, arg), power),) if power == mono.coefficient == 1 and not mono.bound and positive(arg):
-            return arg
-    return (Mono(ONE, (), ((Atom("exp", arg=(Mono(ONE, mono.bound, mono.factors),)), mono.coefficient),)),)
+# -- signs by kinds ----------------------------------------------------------------------------------------------
 
 
 def positive(poly: Poly) -> bool:
-    """Whether a polynomial is positive by the kinds of its parts alone, for all sizes and all values."""
-    return bool(poly) and all(
-        m.coefficient > 0 and all(b.size.nonempty for b in m.bound) and all(_positive(a) for a, _ in m.factors)
-        for m in poly
+    """Whether a polynomial is positive by the kinds of its parts, for all sizes and values: no summand can be negative
+    and one is positive."""
+    return any(map(_strict, poly)) and all(_strict(m) or _weak(m) for m in poly)
+
+
+def _strict(mono: Mono) -> bool:
+    return (
+        mono.coefficient > 0 and all(b.size.nonempty for b in mono.bound) and all(_positive(a) for a, _ in mono.factors)
     )
+
+
+def _weak(mono: Mono) -> bool:
+    return mono.coefficient > 0 and all(p % 2 == 0 or _nonnegative(a) for a, p in merged(mono).factors)
 
 
 def _positive(atom: Atom) -> bool:
@@ -235,12 +254,42 @@ def _positive(atom: Atom) -> bool:
     return False
 
 
+def _nonnegative(atom: Atom) -> bool:
+    match atom.kind:
+        case "delta" | "count" | "exp":
+            return True
+        case "entry":
+            return isinstance(atom.head, Tensor) and atom.head.kind != "real"
+        case "inv":
+            return all(_strict(m) or _weak(m) for m in atom.arg)
+    return False
+
+
 def settled(poly: Poly) -> bool:
     """Whether a polynomial is positive for all values, or zero for all values, by the kinds of its parts."""
-    return all(
+    return positive(poly) or all(
         m.coefficient > 0 and all(_positive(a) or a.kind in ("delta", "count") or _indicator(a) for a, _ in m.factors)
         for m in poly
     )
+
+
+# -- functions of polynomials ------------------------------------------------------------------------------------
+
+
+def _exp(mono: Mono) -> Poly:
+    """exp of one monomial c * m is the atom exp(m) to the power c; exp(c log x) = x^c; exp of a sum is a product."""
+    match mono.factors:
+        case ((Atom("log", _, _, arg), power),) if power == 1 and not mono.bound and positive(arg):
+            return _power(arg, mono.coefficient)
+    return _factor(Atom("exp", arg=(Mono(ONE, mono.bound, mono.factors),)), mono.coefficient)
+
+
+def _power(poly: Poly, exponent: Fraction) -> Poly:
+    """A positive polynomial to a rational power: whole powers multiplied out, what is left a power of its inverse."""
+    if len(poly) == 1 and poly[0].coefficient == 1 and not poly[0].bound and len(poly[0].factors) == 1:
+        atom, power = poly[0].factors[0]
+        return _factor(atom, power * exponent)
+    return _factor(Atom("inv", arg=poly), -exponent)
 
 
 def _pieces(mono: Mono) -> tuple[list[tuple[Atom, Fraction]], list[Mono]]:
@@ -254,50 +303,54 @@ def _pieces(mono: Mono) -> tuple[list[tuple[Atom, Fraction]], list[Mono]]:
         if not hit:
             free.append(factor)
             continue
-        merged: tuple[set[Index], list[tuple[Atom, Fraction]]] = (set(), [factor])
+        joined: tuple[set[Index], list[tuple[Atom, Fraction]]] = (set(), [factor])
         for group in hit:
             groups.remove(group)
-            merged[0].update(group[0])
-            merged[1].extend(group[1])
-        groups.append(merged)
+            joined[0].update(group[0])
+            joined[1].extend(group[1])
+        groups.append(joined)
     order = {b: n for n, b in enumerate(mono.bound)}
     return free, [Mono(ONE, tuple(sorted(g[0], key=order.__getitem__)), tuple(g[1])) for g in groups]
 
 
-def _single(kind: str, poly: Poly, power: Fraction = ONE) -> Poly:
-    return (Mono(ONE, (), ((Atom(kind, arg=poly), power),)),)
+def _factor(atom: Atom, power: Fraction) -> Poly:
+    return (Mono(ONE, (), ((atom, power),)),)
 
 
 def _inv(poly: Poly) -> Poly:
     """inv of one monomial is the product of the invs of its factors (inv(0) = 0 throughout); of a sum, an atom."""
     if len(poly) != 1:
-        return _single("inv", poly) if poly else ()
+        common, rest = _content(poly)
+        return multiply([_inv((common,)), _factor(Atom("inv", arg=rest), ONE)]) if poly else ()
     mono = poly[0]
     free, components = _pieces(mono)
     out: list[Poly] = [(Mono(1 / mono.coefficient, (), ()),)]
     for atom, power in free:
-        if atom.kind == "exp" or _positive(atom):
-            out.append((Mono(ONE, (), ((atom, -power),)),))
-        elif atom.kind == "delta" or _indicator(atom):
-            out.append((Mono(ONE, (), ((atom, power),)),))
-        elif atom.kind == "inv":
+        if atom.kind == "inv" and power.denominator == 1 and power > 0:
             out.extend([atom.arg] * int(power))
+        elif _positive(atom):
+            out.append(_factor(atom, -power))
+        elif atom.kind == "delta" or _indicator(atom):
+            out.append(_factor(atom, power))
         else:
-            out.append(_single("inv", (Mono(ONE, (), ((atom, ONE),)),), power))
-    out.extend(_single("inv", (component,)) for component in components)
+            out.append(_factor(Atom("inv", arg=_factor(atom, ONE)), power))
+    out.extend(_factor(Atom("inv", arg=(component,)), ONE) for component in components)
     return multiply(out)
 
 
 def _log(poly: Poly) -> Poly:
     """log of one monomial of positive factors is the sum of their logs; log exp(x) = x; anything else is an atom."""
-    if len(poly) != 1 or not positive(poly):
-        return _single("log", poly)
+    if not positive(poly):
+        return _factor(Atom("log", arg=poly), ONE)
+    if len(poly) != 1:
+        common, rest = _content(poly)
+        return _log((common,)) + _factor(Atom("log", arg=rest), ONE)
     mono = poly[0]
     free, components = _pieces(mono)
     out: list[Mono] = []
     for number, sign in ((mono.coefficient.numerator, ONE), (mono.coefficient.denominator, -ONE)):
         for prime, times in flint.fmpz(number).factor():
-            (one,) = _single("log", (Mono(Fraction(int(prime)), (), ()),))
+            (one,) = _factor(Atom("log", arg=(Mono(Fraction(int(prime)), (), ()),)), ONE)
             out.append(Mono(sign * int(times), one.bound, one.factors))
     for atom, power in free:
         match atom.kind:
@@ -306,10 +359,139 @@ def _log(poly: Poly) -> Poly:
             case "inv":
                 inner = tuple(Mono(-m.coefficient, m.bound, m.factors) for m in _log(atom.arg))
             case _:
-                inner = _single("log", (Mono(ONE, (), ((atom, ONE),)),))
+                inner = _factor(Atom("log", arg=_factor(atom, ONE)), ONE)
         out.extend(Mono(power * m.coefficient, m.bound, m.factors) for m in map(_refresh, inner))
-    out.extend(m for component in components for m in _single("log", (component,)))
+    out.extend(m for component in components for m in _factor(Atom("log", arg=(component,)), ONE))
     return tuple(out)
+
+
+def _content(poly: Poly) -> tuple[Mono, Poly]:
+    """A sum as one monomial times a sum that has no number and no free atom in common."""
+    loose = [{_atom_key(a, FREE): (a, p) for a, p in _pieces(merged(m))[0]} for m in poly]
+    shared: dict[str, tuple[Atom, Fraction]] = {}
+    for name, (atom, _) in {name: factor for one in loose for name, factor in one.items()}.items():
+        least = min(one[name][1] if name in one else Fraction(0) for one in loose)
+        if least > 0 or (least < 0 and _positive(atom)):
+            shared[name] = atom, least
+    number = Fraction(
+        math.gcd(*(m.coefficient.numerator for m in poly)), math.lcm(*(m.coefficient.denominator for m in poly))
+    )
+    rest = []
+    for mono in map(merged, poly):
+        factors = []
+        gone = dict(shared)
+        for atom, power in mono.factors:
+            left = power - gone.pop(_atom_key(atom, FREE), (atom, Fraction(0)))[1]
+            factors += [(atom, left)] if left else []
+        factors += [(atom, -power) for atom, power in gone.values()]
+        rest.append(Mono(mono.coefficient / number, mono.bound, tuple(factors)))
+    return Mono(number, (), tuple(shared.values())), tuple(rest)
+
+
+# -- one over a sum, times that sum ------------------------------------------------------------------------------
+
+
+def merged(mono: Mono) -> Mono:
+    """The same monomial with each atom once, and a bound index that no atom touches as the count of its size."""
+    powers: dict[str, tuple[Atom, Fraction]] = {}
+    touched = {i for atom, _ in mono.factors for i in _inside(atom)}
+    counts = [(Atom("count", head=b.size), ONE) for b in mono.bound if b not in touched]
+    for atom, power in (*mono.factors, *counts):
+        name = _atom_key(atom, FREE)
+        flat = atom.kind == "delta" or _indicator(atom)
+        powers[name] = atom, ONE if flat else power + powers.get(name, (atom, Fraction(0)))[1]
+    bound = tuple(b for b in mono.bound if b in touched)
+    return Mono(mono.coefficient, bound, tuple(f for f in powers.values() if f[1]))
+
+
+def _cancelled(mono: Mono) -> Poly | None:
+    """The powers of a positive sum P brought below 1, and P taken out of what is a multiple of its leading summand
+    over P; None where there is nothing to do."""
+    if not any(atom.kind == "inv" for atom, _ in mono.factors):
+        return None
+    mono = merged(mono)
+    for n, (atom, power) in enumerate(mono.factors):
+        if atom.kind != "inv" or not positive(atom.arg):
+            continue
+        others = mono.factors[:n] + mono.factors[n + 1 :]
+        whole = math.floor(-power)
+        if len(atom.arg) == 1 and not atom.arg[0].bound and not atom.arg[0].factors:  # a number
+            if whole:
+                times = mono.coefficient * atom.arg[0].coefficient ** whole
+                return (Mono(times, mono.bound, (*others, *_kept(atom, power + whole))),)
+            continue
+        if whole > 0:
+            return multiply([(Mono(mono.coefficient, mono.bound, (*others, *_kept(atom, power + 1))),), atom.arg])
+        lead = _lead(atom.arg)
+        if power > 0 and lead is not None and (quotient := _divided(others, mono.bound, lead, _inside(atom))):
+            bound, factors = quotient
+            one = mono.coefficient / lead.coefficient
+            rest = tuple(m for m in atom.arg if m is not lead)
+            less = Mono(-one, bound, (*factors, (atom, power)))
+            return (Mono(one, bound, (*factors, *_kept(atom, power - 1))), *multiply([(less,), rest]))
+    return None
+
+
+def _kept(atom: Atom, power: Fraction) -> tuple[tuple[Atom, Fraction], ...]:
+    return ((atom, power),) if power else ()
+
+
+def _lead(poly: Poly) -> Mono | None:
+    """The largest summand by degree, then by its atoms with all indices hidden; None where that is a tie.
+
+    The order is that of polynomial division, so that dividing comes to an end.
+    """
+
+    def rank(mono: Mono) -> tuple[Fraction, list[tuple[str, Fraction]]]:
+        mono = merged(mono)
+        hidden = Naming(tuple((i, f"#{_number(i.size)}") for a, _ in mono.factors for i in _inside(a)))
+        free, components = _pieces(mono)
+        powers = [(_atom_key(atom, hidden), power) for atom, power in free]
+        powers += [(_component_key(component, hidden), ONE) for component in components]
+        return sum((abs(p) for _, p in mono.factors), Fraction(len(mono.bound))), sorted(powers, reverse=True)
+
+    ranks = [rank(mono) for mono in poly]
+    top = max(ranks)
+    return poly[ranks.index(top)] if ranks.count(top) == 1 else None
+
+
+def _divided(
+    factors: tuple[tuple[Atom, Fraction], ...], bound: tuple[Index, ...], lead: Mono, used: set[Index]
+) -> tuple[tuple[Index, ...], tuple[tuple[Atom, Fraction], ...]] | None:
+    """Bound indices and factors of a product without those of ``lead``; None where it does not hold them all.
+
+    A sum can be taken out only where nothing else uses its indices, not even what stands in ``used``.
+    """
+    free, components = _pieces(merged(lead))
+    have = {_atom_key(atom, FREE): (atom, power) for atom, power in factors}
+    for atom, power in free:
+        name = _atom_key(atom, FREE)
+        held = have.pop(name, (atom, Fraction(0)))[1]
+        if held / power < 1:
+            return None
+        if held != power:
+            have[name] = atom, held - power
+    mine = {_component_key(c, FREE): c for c in _pieces(Mono(ONE, bound, factors))[1] if not used & set(c.bound)}
+    for component in components:
+        found = mine.pop(_component_key(component, FREE), None)
+        if found is None:
+            return None
+        bound = tuple(b for b in bound if b not in found.bound)
+        for atom, _ in found.factors:
+            have.pop(_atom_key(atom, FREE), None)
+    return bound, tuple(have.values())
+
+
+def _cleared(poly: Poly) -> Poly:
+    """The polynomial times every positive sum that it is divided by, where no bound index stands in that sum."""
+    below: dict[str, tuple[Atom, Fraction]] = {}
+    for mono in map(merged, poly):
+        for atom, power in mono.factors:
+            if atom.kind == "inv" and power > 0 and not _inside(atom) & set(mono.bound) and positive(atom.arg):
+                name = _atom_key(atom, FREE)
+                below[name] = atom, max(power, below.get(name, (atom, power))[1])
+    times = tuple((atom, Fraction(-math.ceil(power))) for atom, power in below.values())
+    return collect(tuple(Mono(m.coefficient, m.bound, m.factors + times) for m in poly)) if times else poly
 
 
 # -- keys --------------------------------------------------------------------------------------------------------
@@ -411,8 +593,14 @@ def _tally(poly: Poly, label: Naming) -> dict[str, tuple[Fraction, Mono]]:
 
 
 def collect(poly: Poly) -> Poly:
-    """Like monomials added up, zeros gone."""
-    return tuple(Mono(c, m.bound, m.factors) for c, m in _tally(poly, FREE).values())
+    """Like monomials added up, zeros gone, positive sums cancelled."""
+    for _ in range(ROUNDS):
+        poly = tuple(Mono(c, m.bound, m.factors) for c, m in _tally(poly, FREE).values())
+        done = [_cancelled(m) for m in poly]
+        if not any(new is not None for new in done):
+            break
+        poly = tuple(x for old, new in zip(poly, done, strict=True) for x in ((old,) if new is None else new))
+    return poly
 
 
 def poly_key(poly: Poly, label: Naming = FREE) -> str:
@@ -422,9 +610,13 @@ def poly_key(poly: Poly, label: Naming = FREE) -> str:
 
 def key(term: Term) -> str:
     """The canonical key of a term: equal keys, equal terms, for all sizes and values."""
-    return poly_key(flatten(term))
+    return poly_key(collect(flatten(term)))
 
 
 def same(left: Term, right: Term) -> bool:
     """Whether the laws listed above make two terms equal. False does not mean that they differ."""
-    return not _tally(flatten(left - right), FREE)
+    for split in (True, False):
+        poly = collect(flatten(left - right, split=split))
+        if not poly or not _cleared(poly):
+            return True
+    return False

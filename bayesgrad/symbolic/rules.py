@@ -96,12 +96,14 @@ def derivative(term: Term, wrt: Entry, used: set[str]) -> Term:
                 used.add("d-exp")
                 return t * d(arg)
             case Fn("log", arg):
-                if not positive(flatten(expanded(arg))):
+                if not (
+                    positive(flatten(arg)) or positive(flatten(expanded(arg)))
+                ):  # letters first: bodies may be long
                     raise ValueError("d-log: the argument is not positive by the kinds of its parts")
                 used.add("d-log")
                 return inv(arg) * d(arg)
             case Fn("inv", arg):
-                if not settled(flatten(expanded(arg, wrt.tensor))):
+                if not (positive(flatten(arg)) or settled(flatten(expanded(arg, wrt.tensor)))):
                     raise ValueError("d-inv: the argument is neither positive nor identically zero by its kinds")
                 used.add("d-inv")
                 return -(t * t * d(arg))

@@ -29,6 +29,20 @@ class TermError(ValueError):
     """A term that means nothing: the message names the term, the slot and the sizes."""
 
 
+def exact(owner: str, value: object, *kinds: type) -> None:
+    """Raise unless a value is of one of these very types: what only looks like one need not behave like one."""
+    if type(value) not in kinds:
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        raise TermError(f"{owner}: got {type(value).__name__}, expected {wanted}")
+
+
+def exact_tuple(owner: str, values: object, *kinds: type) -> None:
+    """Raise unless this is a tuple whose members are of these very types."""
+    exact(owner, values, tuple)
+    for value in values:  # type: ignore[attr-defined]
+        exact(owner, value, *kinds)
+
+
 @dataclass(frozen=True)
 class Size:
     """A symbolic number of positions. ``nonempty`` says that it is at least 1 (an assumption that proofs report)."""
@@ -36,14 +50,28 @@ class Size:
     name: str
     nonempty: bool = False
 
+    def __post_init__(self) -> None:
+        exact("size: name", self.name, str)
+        exact(f"size {self.name}: nonempty", self.nonempty, bool)
+
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """One position of a size; compared by identity, so equal names never confuse two indices."""
+    """One position of a size; compared by identity, so equal names never confuse two indices.
+
+    A copy is a new index: it has a number of its own.
+    """
 
     name: str
     size: Size
     uid: int = field(default_factory=lambda: next(_UID), init=False)
+
+    def __post_init__(self) -> None:
+        exact("index: name", self.name, str)
+        exact(f"index {self.name}: size", self.size, Size)
+
+    def __reduce__(self) -> tuple[type[Index], tuple[str, Size]]:
+        return Index, (self.name, self.size)
 
 
 @dataclass(frozen=True)
@@ -53,6 +81,11 @@ class Lookup:
     name: str
     sizes: tuple[Size, ...]
     size: Size
+
+    def __post_init__(self) -> None:
+        exact("lookup: name", self.name, str)
+        exact_tuple(f"lookup {self.name}: sizes", self.sizes, Size)
+        exact(f"lookup {self.name}: size", self.size, Size)
 
     def __call__(self, *indices: AnyIndex) -> At:
         return At(self, indices)
@@ -66,6 +99,7 @@ class At:
     indices: tuple[AnyIndex, ...]
 
     def __post_init__(self) -> None:
+        exact("lookup", self.lookup, Lookup)
         _fit(self.lookup.name, self.lookup.sizes, self.indices)
 
     @property
@@ -118,8 +152,7 @@ class Num(Term):
     value: Fraction
 
     def __post_init__(self) -> None:
-        if not isinstance(self.value, Fraction):
-            raise TermError(f"number: got {type(self.value).__name__} {self.value!r}, expected a Fraction")
+        exact("number", self.value, Fraction)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +161,9 @@ class Count(Term):
 
     size: Size
 
+    def __post_init__(self) -> None:
+        exact("count", self.size, Size)
+
 
 @dataclass(frozen=True, eq=False)
 class Entry(Term):
@@ -135,6 +171,7 @@ class Entry(Term):
     indices: tuple[AnyIndex, ...]
 
     def __post_init__(self) -> None:
+        exact("entry", self.tensor, Tensor)
         _fit(self.tensor.name, self.tensor.sizes, self.indices)
 
 
@@ -144,6 +181,7 @@ class Delta(Term):
     right: AnyIndex
 
     def __post_init__(self) -> None:
+        exact_tuple("delta", (self.left, self.right), Index, At)
         if self.left.size != self.right.size:
             sizes = f"{self.left.size.name} and {self.right.size.name}"
             raise TermError(f"delta: got indices over {sizes}, expected one size")
@@ -153,10 +191,16 @@ class Delta(Term):
 class Add(Term):
     terms: tuple[Term, ...]
 
+    def __post_init__(self) -> None:
+        exact_tuple("sum of terms", self.terms, *NODES)
+
 
 @dataclass(frozen=True, eq=False)
 class Mul(Term):
     factors: tuple[Term, ...]
+
+    def __post_init__(self) -> None:
+        exact_tuple("product of terms", self.factors, *NODES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +209,8 @@ class Pow(Term):
     exponent: int
 
     def __post_init__(self) -> None:
-        if not isinstance(self.exponent, int) or self.exponent < 1:
+        exact("power: base", self.base, *NODES)
+        if type(self.exponent) is not int or self.exponent < 1:
             raise TermError(f"power: got exponent {self.exponent!r}, expected a positive integer (use inv for 1/x)")
 
 
@@ -174,6 +219,10 @@ class Sum(Term):
     index: Index
     body: Term
 
+    def __post_init__(self) -> None:
+        exact("sum: index", self.index, Index)
+        exact("sum: body", self.body, *NODES)
+
 
 @dataclass(frozen=True, eq=False)
 class Fn(Term):
@@ -181,6 +230,8 @@ class Fn(Term):
     arg: Term
 
     def __post_init__(self) -> None:
+        exact("function: name", self.name, str)
+        exact(f"{self.name}: argument", self.arg, *NODES)
         if self.name not in FUNCTIONS:
             raise TermError(f"function: {self.name} is not supported, only {', '.join(FUNCTIONS)} are")
 
@@ -193,7 +244,8 @@ class Diff(Term):
     wrt: Entry
 
     def __post_init__(self) -> None:
-        if not isinstance(self.wrt, Entry) or self.wrt.tensor.kind == "indicator":
+        exact("derivative: body", self.body, *NODES)
+        if type(self.wrt) is not Entry or self.wrt.tensor.kind == "indicator":
             raise TermError("derivative: expected an entry of a tensor with real values to differentiate by")
 
 
@@ -218,9 +270,16 @@ class Tensor:
     uid: int = field(default_factory=lambda: next(_UID), init=False)
 
     def __post_init__(self) -> None:
+        exact("tensor: name", self.name, str)
+        exact_tuple(f"tensor {self.name}: sizes", self.sizes, Size)
+        exact(f"tensor {self.name}: kind", self.kind, str)
+        exact(f"tensor {self.name}: tex", self.tex, str)
         if self.kind not in KINDS:
             raise TermError(f"tensor {self.name}: got kind {self.kind!r}, expected one of {', '.join(KINDS)}")
         if self.through is not None:
+            exact_tuple(f"tensor {self.name}: through", self.through, Tensor)
+            if len(self.through) != 2:
+                raise TermError(f"tensor {self.name}: through: got {len(self.through)} tensors, expected two")
             g, u = self.through
             if self.body is not None or g.sizes != u.sizes or self.sizes not in ((), g.sizes):
                 raise TermError(
@@ -245,7 +304,11 @@ class Tensor:
         return rename(body, dict(zip(slots, indices, strict=True)))
 
 
+NODES = (Num, Count, Entry, Delta, Add, Mul, Pow, Sum, Fn, Diff)
+
+
 def _fit(name: str, sizes: tuple[Size, ...], indices: tuple[AnyIndex, ...]) -> None:
+    exact_tuple(f"{name}: indices", indices, Index, At)
     if len(sizes) != len(indices):
         raise TermError(f"{name}: got {len(indices)} indices, expected {len(sizes)}")
     for slot, (size, index) in enumerate(zip(sizes, indices, strict=True), 1):
@@ -255,10 +318,10 @@ def _fit(name: str, sizes: tuple[Size, ...], indices: tuple[AnyIndex, ...]) -> N
 
 def lift(value: Scalar) -> Term:
     """A term from a term or an exact number; floats are refused."""
-    if isinstance(value, Term):
-        return value
-    if isinstance(value, (int, Fraction)) and not isinstance(value, bool):
-        return Num(Fraction(value))
+    if type(value) in NODES:
+        return value  # type: ignore[return-value]
+    if type(value) in (int, Fraction):
+        return Num(Fraction(value))  # type: ignore[arg-type]
     raise TermError(f"term: got {type(value).__name__} {value!r}, expected a term, an int or a Fraction")
 
 
