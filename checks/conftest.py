@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
 from bayesgrad.evidence import BadEvidence, read
 from checks import evidence, kept, ledger, seeds
-from checks.profiles import PROFILES, Profile
+from checks.profiles import Profile, configure, profile_of, seed_of
 from checks.registry import PROPERTY
-
-for _name in PROFILES:
-    # Draws come from a seed of ours, the same by default everywhere, so that a run is its own reproduction.
-    settings.register_profile(_name, database=None, deadline=None, print_blob=False)
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """--ledger-only and --seeds."""
@@ -34,47 +27,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def _profile(config: pytest.Config) -> Profile:
-    name = config.getoption("hypothesis_profile", None) or os.environ.get("BAYESGRAD_PROFILE", "quick")
-    if name not in PROFILES:
-        raise pytest.UsageError(f"--hypothesis-profile: got {name!r}, expected one of {', '.join(PROFILES)}")
-    return PROFILES[name]
-
-
-def _seed(config: pytest.Config) -> int:
-    given = config.getoption("hypothesis_seed", None)
-    if given is None:
-        return 0
-    try:
-        return int(given)
-    except ValueError:
-        raise pytest.UsageError(f"--hypothesis-seed: got {given!r}, expected a whole number") from None
-
-
 @pytest.fixture(scope="session")
 def profile(pytestconfig: pytest.Config) -> Profile:
     """The profile in force."""
-    return _profile(pytestconfig)
+    return profile_of(pytestconfig)
 
 
 @pytest.fixture(scope="session")
 def draw_seed(pytestconfig: pytest.Config) -> int:
     """The seed from which every check derives its own."""
-    return _seed(pytestconfig)
+    return seed_of(pytestconfig)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """--seeds N: one test a seed, from that of --hypothesis-seed on."""
     number = metafunc.config.getoption("--seeds")
     if number > 1 and "draw_seed" in metafunc.fixturenames:
-        first = _seed(metafunc.config)
+        first = seed_of(metafunc.config)
         seeds = range(first, first + number)
         metafunc.parametrize("draw_seed", seeds, ids=[f"seed {seed}" for seed in seeds], scope="session")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> None:
     """The hunt for mutants is not for quick, whose ledger shows the last result; further backends are for thorough."""
-    profile = _profile(config)
+    profile = profile_of(config)
     left = {item for item in items if item.nodeid.startswith("checks/check_mutants.py") and not profile.mutants}
     if not profile.everywhere:
         left |= {item for item in items if _parameter(item, "backend") in getattr(item.module, "MORE_BACKENDS", ())}
@@ -127,7 +103,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.stash[_COLLECTOR] = Collector(config)
         config.pluginmanager.register(config.stash[_COLLECTOR], "bayesgrad-collector")
-    _profile(config), _seed(config)
+    configure(config)
     if config.getoption("--seeds") < 1:
         raise pytest.UsageError(f"--seeds: got {config.getoption('--seeds')}, expected at least 1")
 
@@ -156,11 +132,11 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         collector.tallies,
         failed=[node for node, passed in collector.verdicts.items() if not passed],
         sources=collector.sources,
-        profile=_profile(session.config).name,
-        seed=_seed(session.config),
+        profile=profile_of(session.config).name,
+        seed=seed_of(session.config),
         seconds=time.perf_counter() - collector.began,
     )
-    if _profile(session.config).keep:
+    if profile_of(session.config).keep:
         kept.clear()
 
 

@@ -1,4 +1,7 @@
-"""One fixture for every backend: ``xp(x)`` makes an array of it from lists or NumPy arrays."""
+"""One fixture for every backend: ``xp(x)`` makes an array of it from lists or NumPy arrays.
+
+Draws are derandomised, by the profiles of ``checks/profiles.py``.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,12 @@ import jax
 import numpy as np
 import pytest
 import torch
+
+from checks.profiles import configure as pytest_configure
+from checks.profiles import header as pytest_report_header
+from checks.profiles import pytest_runtest_call, pytest_runtest_makereport
+
+__all__ = ["pytest_configure", "pytest_report_header", "pytest_runtest_call", "pytest_runtest_makereport"]
 
 torch.set_num_threads(1)
 jax.config.update("jax_enable_x64", True)

@@ -33,7 +33,7 @@ def draw(seed, n, m, d_k, d_v, lead=()):
     return t, options
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(1, 4),

@@ -46,7 +46,7 @@ def same(got, wanted, skip=()):
             np.testing.assert_allclose(np.asarray(getattr(got, name)), np.asarray(x), rtol=1e-9, atol=1e-12)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(0, 7),

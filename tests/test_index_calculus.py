@@ -35,7 +35,7 @@ from bayesgrad.symbolic.terms import (
 from derivations.rewritings import changed
 from tests._terms import B, Q, S, apart, c, full, i, j, k, l, look, m, n, near, polynomials, positives, t, w, x, y
 
-OFTEN = settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+OFTEN = settings(max_examples=200, suppress_health_check=list(HealthCheck))
 
 
 @OFTEN

@@ -37,7 +37,7 @@ from bayesgrad.symbolic.terms import (
 )
 from tests._terms import B, Q, S, apart, c, i, j, k, l, look, m, n, polynomials, t, x, y
 
-OFTEN = settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+OFTEN = settings(max_examples=120, suppress_health_check=list(HealthCheck))
 VARIABLES = (x(i), x(l), y(j), y(look(i)), B(i, j), B(l, k), Q(i, l), Q(i, i), c(), t(i))
 
 

@@ -153,5 +153,5 @@ def test_draws_do_not_depend_on_what_else_is_loaded(tmp_path: Path, monkeypatch:
     monkeypatch.setitem(sys.modules, "full_of_constants", importlib.util.module_from_spec(spec))
     assert drawn() == before
     # Left alone, Hypothesis does look there; if this fails, bayesgrad.testing.draws has nothing left to do.
-    monkeypatch.setattr(draws, "_no_foreign_constants", contextlib.nullcontext)
+    monkeypatch.setattr(draws, "no_foreign_constants", contextlib.nullcontext)
     assert drawn() != before

@@ -27,7 +27,16 @@ SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(["bayesgrad.training.loop"])
 
 
-def work(folder: str) -> None:
+def work(folder: str, brake: int | None = None) -> None:
+    """The run; from the step ``brake`` on it waits for its end, so that a busy machine cannot finish before a kill."""
+    append = files.Metrics.append
+
+    def braked(metrics, **row) -> None:
+        append(metrics, **row)
+        while brake is not None and row["step"] >= brake:
+            time.sleep(1)
+
+    files.Metrics.append = braked
     runs.execute(CONFIG.as_json(), 0, folder, "kill-test")
 
 
@@ -92,9 +101,9 @@ def test_twenty_kills_leave_the_same_record(tmp_path):
             inside += 1
         else:
             before = step_of(parts)
-            process = SERVER.Process(target=work, args=(str(parts),))
-            process.start()
             goal = before + moments.randint(1, 20)
+            process = SERVER.Process(target=work, args=(str(parts), goal + 6))
+            process.start()
             deadline = time.monotonic() + 120
             while step_of(parts) < goal and process.is_alive() and time.monotonic() < deadline:
                 time.sleep(0.0005)

@@ -94,13 +94,13 @@ def test_a_worker_ends_when_its_parent_is_killed(tmp_path):
     finally:
         parent.kill()
         parent.wait()
-    with files.locked(metrics.parent, patience=30):  # the orphan held it
+    with files.locked(metrics.parent, patience=300):  # the orphan held it
         size = metrics.stat().st_size
         time.sleep(0.3)
         assert metrics.stat().st_size == size
 
 
-def next_file(root: Path, name: str, seconds: float = 90) -> Path:
+def next_file(root: Path, name: str, seconds: float = 300) -> Path:
     """The first non-empty file of that name below ``root``, waited for."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -140,12 +140,12 @@ def test_a_cluster_that_loses_a_worker_loses_no_run(tmp_path):
         try:
             next_file(tmp_path / "cluster", "step-0000050.pt")
             os.kill(int(pids[0]), signal.SIGKILL)
-            output, _ = sweeping.communicate(timeout=240)
+            output, _ = sweeping.communicate(timeout=600)
         finally:
             sweeping.kill()
         assert sweeping.returncode == 0, output
     finally:
-        cluster.communicate(timeout=60)
+        cluster.communicate(timeout=300)
     subprocess.run([*command, str(tmp_path / "local")], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     todo = [runs.Job("own", "toy", from_json(json.loads(config.read_text())), seed) for seed in range(4)]
     assert figures(todo, tmp_path / "cluster") == figures(todo, tmp_path / "local")
@@ -171,8 +171,8 @@ WIDE = {
 def torchrun(*arguments: str) -> subprocess.CompletedProcess:
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    command += ["--master-port", str(29500 + os.getpid() % 2000), "-m", "bayesgrad.training.distributed", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=240)
+    command += ["--standalone", "-m", "bayesgrad.training.distributed", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=600)
 
 
 def test_two_processes_give_the_loss_of_one(tmp_path):

@@ -18,7 +18,7 @@ from hypothesis.internal.conjecture import providers
 
 
 @contextmanager
-def _no_foreign_constants() -> Iterator[None]:
+def no_foreign_constants() -> Iterator[None]:
     """Without constants of loaded modules. A version of Hypothesis without this source of draws needs nothing."""
     original = getattr(providers, "_get_local_constants", None)
     if original is None:
@@ -51,5 +51,5 @@ def run_on_draws(
     def run(example: Any) -> None:
         judge(example)
 
-    with _no_foreign_constants():
+    with no_foreign_constants():
         seeded(seed)(limits(given(strategy)(run)))()
