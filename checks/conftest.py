@@ -13,6 +13,7 @@ from checks import evidence, kept, ledger, seeds
 from checks.profiles import Profile, configure, profile_of, seed_of
 from checks.registry import PROPERTY
 
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """--ledger-only and --seeds."""
     parser.addoption(

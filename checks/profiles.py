@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 
 import pytest
@@ -104,7 +104,7 @@ def options(config: pytest.Config) -> str:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """Hypothesis draws from its seed alone: not from constants in whatever else is loaded."""
     if not is_hypothesis_test(getattr(item, "obj", None)):
         return (yield)
@@ -113,7 +113,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Under a failing example stands the command that repeats it."""
     report = yield
     if report.when == "call" and report.failed and is_hypothesis_test(getattr(item, "obj", None)):

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
+from bayesgrad.evidence import ROOT
 from checks.profiles import PROFILES, given_seed
-from derivations.evidence import ROOT
 
 MADE = """
 from hypothesis import given, strategies as st
@@ -39,8 +39,8 @@ def drawn(tmp_path):
         seen.unlink(missing_ok=True)
         (tmp_path / "conftest.py").write_text(CONFTEST)
         (tmp_path / "test_made.py").write_text(more + MADE.format(seen=str(seen), unwanted=unwanted))
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), "-c", "/dev/null"]
-        command += ["-o", f"pythonpath={ROOT}", str(tmp_path / "test_made.py"), *options]
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir"]
+        command += [str(tmp_path), "-o", f"pythonpath={ROOT}", str(tmp_path / "test_made.py"), *options]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert seen.exists(), done.stdout + done.stderr
         return done.stdout, seen.read_text().split()
@@ -70,7 +70,7 @@ def test_a_fresh_run_says_its_seed_and_a_failure_repeats_itself(drawn):
     assert again, said
     assert again[3].endswith(f"={seed[1]}")
     assert drawn(again[2], again[3], unwanted="n")[1] == fresh
-    other, different = drawn("--hypothesis-profile=fresh", unwanted="n")
+    other = drawn("--hypothesis-profile=fresh", unwanted="n")[0]
     assert seed[0] not in other
     assert 'pytest "test_made.py::test_it" --hypothesis-profile=quick' in drawn(unwanted="n")[0]
 
