@@ -39,9 +39,9 @@ class Profile:
 
 PROFILES = {
     "quick": Profile("quick", 216, 200, 4),
-    "fresh": Profile("fresh", 216, 200, 4),
     "ci": Profile("ci", 648, 600, 4, mutants=True),
     "thorough": Profile("thorough", 21600, 20000, 16, mutants=True, everywhere=True, keep=True),
+    "fresh": Profile("fresh", 216, 200, 4),
 }
 
 
