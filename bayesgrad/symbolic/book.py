@@ -14,7 +14,6 @@ needs them and never change after.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import sympy as sp
@@ -22,28 +21,13 @@ from sympy.core.function import AppliedUndef
 
 from bayesgrad.symbolic import statements
 from bayesgrad.symbolic.language import LanguageError, expression
-from bayesgrad.symbolic.letters import Letters, name_of
+from bayesgrad.symbolic.letters import Definition, Letters, name_of
 from bayesgrad.symbolic.proof import Equation, Minimum
 from bayesgrad.symbolic.reader import Reader
 from bayesgrad.symbolic.spelling import Spelling
 from bayesgrad.symbolic.survey import Scope, Survey
 from bayesgrad.symbolic.terms import KINDS, Index, Lookup, Size, Tensor, Term, rename
 from bayesgrad.symbolic.writer import write
-
-
-@dataclass(frozen=True)
-class Definition:
-    """What is known of a letter: its head a[i, j], what it stands for (or None), its kind."""
-
-    head: Any
-    body: Any
-    kind: str
-    fact: Any = None
-    tex: str = ""
-
-    @property
-    def slots(self) -> tuple[Any, ...]:
-        return tuple(getattr(self.head, "indices", ()))
 
 
 class Book(Letters):
@@ -224,7 +208,9 @@ class Book(Letters):
         self.index(symbol, self.size(size))
 
     def known_sizes(self, symbol: Any) -> list[sp.Symbol]:
-        """The sizes that a position ranged over in earlier statements."""
+        """The sizes that a position, or what a lookup gives, ranged over in earlier statements."""
+        if symbol in self.targets:
+            return [self.targets[symbol]]
         return [name for name, size in self.sizes.items() if (symbol, size) in self.indices]
 
     # -- statements ----------------------------------------------------------------------------------------------

@@ -8,12 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import sympy as sp
 
 from bayesgrad.symbolic.language import LanguageError
 from bayesgrad.symbolic.terms import Size
+
+@dataclass(frozen=True)
+class Definition:
+    """What is known of a letter: its head a[i, j], what it stands for (or None), its kind."""
+
+    head: Any
+    body: Any
+    kind: str
+    fact: Any = None
+    tex: str = ""
+
+    @property
+    def slots(self) -> tuple[Any, ...]:
+        return tuple(getattr(self.head, "indices", ()))
+
 
 BESIDE_A_POSITION = {"array", "array of positions", "function"}
 

@@ -86,7 +86,7 @@ class Spelling:
         self.book.lookups[letter] = lookup
         return letter[at] if at else letter
 
-    def position(self, index: Index, taken: Collection[Any], *, free: bool = False) -> Any:
+    def position(self, index: Index, taken: Collection[Any], *, free: bool = False, name: str = "") -> Any:
         """A symbol for an index, none of those that are ``taken``; a free index gets the one that reads as it."""
         where = self.book.indices
         if free:
@@ -101,7 +101,7 @@ class Spelling:
         def usable(symbol: Any) -> bool:
             return symbol not in taken and not (free and (symbol, index.size) in where)
 
-        symbol = self._new("position", index.name, make, usable)
+        symbol = self._new("position", name or index.name, make, usable)
         if free:
             self.size(index.size)
             where[symbol, index.size] = index

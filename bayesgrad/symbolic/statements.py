@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from bayesgrad.symbolic.language import LanguageError, expression, refused
+from bayesgrad.symbolic.letters import Definition
 from bayesgrad.symbolic.proof import AtMost, Equation
 from bayesgrad.symbolic.reader import Reader
 from bayesgrad.symbolic.terms import Index, Term, indices_of, inv, lift
@@ -90,7 +91,5 @@ def _hypothesis(reader: Reader, given: Given, scope: set[Index]) -> Equation:
 
 def _drawn(book: Book, head: Any, body: Any) -> tuple[Any, Any]:
     """How a letter is drawn: directly (None), or by a definition of its own."""
-    from bayesgrad.symbolic.book import Definition
-
     tensor = book.tensor(head.base if isinstance(head, sp.Indexed) else head)
     return tensor, None if body is None else book.lambda_of(Definition(head, expression(body), "real"))

@@ -174,13 +174,14 @@ class Survey:
             self._met.setdefault(one, str(where))
 
     def of(self, position: Any) -> sp.Symbol:
-        """The size of a free position, or of what a lookup gives."""
+        """The size of a free position, or of what a lookup gives; where no slot tells, the one it had before."""
         size = self._root(position)
         if size in self.book.sizes:
             return size
-        known = self.book.known_sizes(position)
+        tied = [thing for thing in self._met if self._root(thing) == size]
+        known = {name for thing in tied for name in self.book.known_sizes(thing)}
         if len(known) == 1:
-            return known[0]
+            return known.pop()
         raise LanguageError(
             f"position {position}: its size is unknown, since it stands in no slot of an array; use it in one, or "
             f"declare it with over({position}, n)"

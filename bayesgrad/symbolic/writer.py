@@ -8,7 +8,8 @@ taken; then it gets a number, so that nothing is captured.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,10 @@ import sympy as sp
 
 from bayesgrad.symbolic.index_calculus import key
 from bayesgrad.symbolic.language import LanguageError
+from bayesgrad.symbolic.letters import Definition
+from bayesgrad.symbolic.naming import everything
+from bayesgrad.symbolic.proof import AtMost, Equation, Minimum, Witness
+from bayesgrad.symbolic.statements import Given
 from bayesgrad.symbolic.terms import (
     Add,
     AnyIndex,
@@ -26,18 +31,23 @@ from bayesgrad.symbolic.terms import (
     Entry,
     Fn,
     Index,
+    Lookup,
     Mul,
     Num,
     Pow,
+    Size,
     Sum,
+    Tensor,
     Term,
     indices_of,
+    tensors_of,
 )
 
 if TYPE_CHECKING:
     from bayesgrad.symbolic.book import Book
 
 Names = Mapping[Index, sp.Symbol]
+RELATIONS = {"=": sp.Eq, "<": sp.Lt, ">": sp.Gt}
 FUNCTIONS = {"exp": sp.exp, "log": sp.log, "tanh": sp.tanh}
 
 
@@ -106,3 +116,107 @@ def write(book: Book, term: Term, names: Names | None = None) -> Any:
         except LanguageError:
             continue
     raise LanguageError(f"term: SymPy cannot hold it, {out} reads as another one")
+
+
+@dataclass(frozen=True)
+class Written:
+    """A claim in SymPy: its sizes and fixed positions, what its letters are, its hypotheses, the relation."""
+
+    sizes: tuple[sp.Symbol, ...]
+    fixed: dict[sp.Symbol, sp.Symbol]
+    positions: dict[sp.Symbol, sp.Symbol]
+    definitions: tuple[Definition, ...]
+    given: tuple[Given, ...]
+    relation: Any
+
+    def tell(self, book: Book) -> None:
+        """Give another book what it needs to read the relation and the hypotheses as this one does."""
+        for size in self.sizes:
+            book.size(size)
+        for symbol, size in self.fixed.items():
+            book.at(symbol, size)
+        for symbol, size in self.positions.items():
+            book.over(symbol, size)
+        for letter in self.definitions:
+            book.let(letter.head, letter.body, "" if isinstance(letter.body, sp.Derivative) else letter.kind, letter.fact)
+
+
+def written(book: Book, claim: Equation) -> Written:
+    """A claim as SymPy: a new book that is told all of this reads the same claim."""
+    sides = [claim.lhs, claim.rhs, *(side for g in claim.given for side in (g.lhs, g.rhs))]
+    names = named(book, *sides)
+    given = tuple(
+        Given(_relation(book, g, names), g.says, tuple(names[i] for i in g.free if i in names)) for g in claim.given
+    )
+    relation = _relation(book, claim, names)
+    letters = definitions(book, sides)
+    things = everything(sides)
+    return Written(
+        tuple(dict.fromkeys(book.spelling.size(thing) for thing in things if isinstance(thing, Size))),
+        {
+            book.spelling.looked_up(thing, ()): book.spelling.size(thing.size)
+            for thing in things
+            if isinstance(thing, Lookup) and not thing.sizes
+        },
+        {symbol: book.spelling.size(index.size) for index, symbol in names.items()},
+        letters,
+        given,
+        relation,
+    )
+
+
+def _relation(book: Book, claim: Equation, names: Names) -> Any:
+    """The relation of a claim; what says that a number times its inverse is 1 says that it is not 0."""
+    match claim.lhs, claim.rhs:
+        case Mul((x, Fn("inv", y))), Num(value) if value == 1 and key(x) == key(y):
+            return sp.Ne(write(book, x, names), 0, evaluate=False)
+    left, right = write(book, claim.lhs, names), write(book, claim.rhs, names)
+    if isinstance(claim, Minimum):
+        return sp.Ge(left, right, evaluate=False)
+    if isinstance(claim, Witness):
+        return RELATIONS[claim.relation](left, right, evaluate=False)
+    return (sp.Le if isinstance(claim, AtMost) else sp.Eq)(left, right, evaluate=False)
+
+
+def definitions(book: Book, terms: Iterable[Term]) -> tuple[Definition, ...]:
+    """What the letters of terms are, each after what it is defined by; free real ones need no word."""
+    found: dict[Tensor, Definition] = {}
+    met: set[Tensor] = set()
+
+    def visit(tensor: Tensor) -> None:
+        if tensor in met:
+            return
+        met.add(tensor)
+        inside = [tensor.definition[1]] if tensor.body is not None else []
+        for inner in sorted(set().union(*map(tensors_of, inside), tensor.through or ()), key=lambda t: t.uid):
+            visit(inner)
+        if tensor.body is not None or tensor.through is not None or tensor.kind != "real":
+            found[tensor] = _definition(book, tensor)
+
+    for tensor in sorted(set().union(*map(tensors_of, terms)), key=lambda t: t.uid):
+        visit(tensor)
+    return tuple(found.values())
+
+
+def _definition(book: Book, tensor: Tensor) -> Definition:
+    if tensor.through is not None:
+        base, gradient = tensor.through
+        at = _slots(book, base)
+        entry = book.spelling.entry(base, tuple(at.values()))
+        value = book.spelling.entry(tensor, tuple(at.values()) if tensor.sizes else ())
+        return Definition(book.spelling.entry(gradient, tuple(at.values())), sp.Derivative(value, entry), "real")
+    at = _slots(book, tensor)
+    body = write(book, tensor.definition[1], at) if tensor.body is not None else None
+    return Definition(book.spelling.entry(tensor, tuple(at.values())), body, tensor.kind, tensor.fact, tensor.tex)
+
+
+def _slots(book: Book, tensor: Tensor) -> dict[Index, sp.Symbol]:
+    """A symbol for each slot, called as in the function that defines the tensor."""
+    slots = tensor.definition[0] if tensor.body is not None else tuple(Index(n, s) for n, s in zip("ijklmn", tensor.sizes))
+    names = list(inspect.signature(tensor.body).parameters) if tensor.body is not None else []
+    if len(names) != len(slots):
+        names = [slot.name for slot in slots]
+    out: dict[Index, sp.Symbol] = {}
+    for slot, name in zip(slots, names, strict=True):
+        out[slot] = book.spelling.position(slot, {*out.values()}, name=name)
+    return out
