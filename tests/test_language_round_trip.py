@@ -104,9 +104,9 @@ def test_a_new_book_that_is_told_everything_reads_the_same_claim(label):
             elif theirs.body is not None:
                 at = tuple(Index("r", size) for size in theirs.sizes)
                 assert key(into(mine.unfold(at))) == key(theirs.unfold(at))
-        assert {*into.tensors.values()} == {t for side in (part.claim.lhs, part.claim.rhs) for t in tensors_of(side)} | {
-            t for g in part.claim.given for side in (g.lhs, g.rhs) for t in tensors_of(side)
-        }
+        assert {*into.tensors.values()} == {
+            t for side in (part.claim.lhs, part.claim.rhs) for t in tensors_of(side)
+        } | {t for g in part.claim.given for side in (g.lhs, g.rhs) for t in tensors_of(side)}
 
 
 SHAPES = {
@@ -133,7 +133,10 @@ def test_a_sum_inside_a_sum_of_one_name_is_not_captured():
     inner = Index("i", n)
     term = x(i) * Sum(inner, x(inner) * Q(inner, i))
     book = Book()
-    assert str(book.write(term)) in ("x[i]*Sum(Q[i1, i]*x[i1], (i1, 0, n - 1))", "x[i]*Sum(x[i1]*Q[i1, i], (i1, 0, n - 1))")
+    assert str(book.write(term)) in (
+        "x[i]*Sum(Q[i1, i]*x[i1], (i1, 0, n - 1))",
+        "x[i]*Sum(x[i1]*Q[i1, i], (i1, 0, n - 1))",
+    )
     assert key(again(book, term)) == key(term)
 
 

@@ -90,16 +90,13 @@ class Book(Letters):
         survey = Survey(self)
         survey.visit(body, {})
         survey.settle()
-        function, (arg,) = body.expr.func, body.expr.args
-        whole = isinstance(arg, sp.IndexedBase)
-        base = arg if whole else arg.base
-        key = function, base, whole
-        if body.variables != (base[getattr(head, "indices", ())],) or not (whole or arg == body.variables[0]):
-            inner = base if whole else base[getattr(head, "indices", ())]
-            wanted = f"Derivative({function}({inner}), {base[getattr(head, 'indices', ())]})"
-            raise LanguageError(f"let {head}: expected {wanted}, the derivative at the same position, got {body}")
+        key = function, base, whole = key_of(body.expr)
         if self.shape(base) != self.shape(letter):
-            raise LanguageError(f"let {head}: a gradient by {base} has its shape, {tuple(base.shape)}")
+            raise LanguageError(f"let {head}: a derivative by {base} has its shape, {self.shape(base)}")
+        entry = base[head.indices] if isinstance(head, sp.Indexed) else base
+        if body.variables != (entry,) or not (whole or body.expr.args[0] == entry):
+            wanted = f"Derivative({function}({base if whole else entry}), {entry})"
+            raise LanguageError(f"let {head}: expected {wanted}, the derivative at the same position, got {body}")
         if any(f == function and (b, w) != key[1:] and (w or whole) for f, b, w in self.gradients):
             raise LanguageError(f"{function}: it is a function of another array already; use two letters")
         if self.gradients.setdefault(key, letter) != letter:
@@ -179,11 +176,11 @@ class Book(Letters):
         key = function, base, whole
         if key not in self.tensors:
             if key not in self.gradients:
-                at = ", ".join("ijklmnop"[: len(self.shape(base))])
-                inner = base if whole else f"{base}[{at}]"
+                at = f"[{', '.join('ijklmnop'[: len(self.shape(base))])}]" if self.shape(base) else ""
+                inner = base if whole else f"{base}{at}"
                 raise LanguageError(
                     f"{function}({inner}): it is known by its derivative alone, and that has no letter; "
-                    f"say let(u[{at}], Derivative({function}({inner}), {base}[{at}]))"
+                    f"say let(u{at}, Derivative({function}({inner}), {base}{at}))"
                 )
             through = self.tensor(base), self.tensor(self.gradients[key])
             name = str(function) if whole else f"{function}({base})"
@@ -230,8 +227,13 @@ class Book(Letters):
         expressions = [expression(x) for x in expressions]
         survey = Survey(self)
         with self.all_or_nothing():
-            for x in expressions:
-                survey.visit(x, scope or {})
+            try:
+                for x in expressions:
+                    survey.visit(x, scope or {})
+            except RecursionError:
+                raise LanguageError(
+                    "expression: nested too deeply to be read; give inner parts names with let"
+                ) from None
             survey.settle()
         return Reader(self, survey), expressions
 
@@ -254,8 +256,8 @@ class Book(Letters):
 
 def key_of(x: Any) -> tuple[Any, Any, bool]:
     """What a function is of: all of an array, or each entry of one."""
-    whole = isinstance(x.args[0], sp.IndexedBase)
-    return x.func, x.args[0] if whole else x.args[0].base, whole
+    arg = x.args[0]
+    return x.func, getattr(arg, "base", arg), isinstance(arg, sp.IndexedBase)
 
 
 def assumed_kind(letter: Any) -> str:

@@ -21,7 +21,7 @@ class LanguageError(ValueError):
 
 
 INSTEAD = {
-    "Abs": "write sqrt(x**2), or state two inequalities",
+    "Abs": "state two inequalities, Le(x, r) and Le(-x, r)",
     "BooleanFalse": "SymPy decided a relation while it was built; write Eq(left, right, evaluate=False)",
     "BooleanTrue": "SymPy decided a relation while it was built; write Eq(left, right, evaluate=False)",
     "ComplexInfinity": "SymPy makes infinity of a division by zero and of log(0); write 0, since 1/0 := 0 here",
@@ -31,8 +31,8 @@ INSTEAD = {
     "NegativeInfinity": "all numbers are finite",
     "Piecewise": "multiply by an indicator M[i, j], or by KroneckerDelta(i, j)",
     "Product": "write exp(Sum(log(x[i]), (i, 0, n - 1))) for positive x",
-    "StrictGreaterThan": "write Ge(left, right), and Ne(left, 0) beside it where it matters",
-    "StrictLessThan": "write Le(left, right), and Ne(left, 0) beside it where it matters",
+    "StrictGreaterThan": "write Ge(left, right); that x > 0: kind='positive', or two hypotheses Ge(x, 0), Ne(x, 0)",
+    "StrictLessThan": "write Le(left, right)",
     "Unequality": "only a hypothesis may say Ne, and only Ne(x, 0)",
     "acosh": "write it with exp and log",
     "asinh": "write it with exp and log",
@@ -50,7 +50,15 @@ def refused(node: Any) -> LanguageError:
     """The sentence about a node that is outside the language."""
     name = type(node).__name__
     if isinstance(node, (float, sp.Float)):
-        return LanguageError(f"Float {node}: only exact numbers are read; write Rational({str(sp.Rational(str(node)))!r})")
+        return LanguageError(
+            f"Float {node}: only exact numbers are read; write Rational({str(sp.Rational(str(node)))!r})"
+        )
+    if isinstance(node, sp.core.relational.Relational) and not isinstance(node, sp.Ne | sp.Lt | sp.Gt):
+        return LanguageError(f"{node}: a statement where an expression is expected; write its two sides")
+    if isinstance(node, sp.IndexedBase):
+        return LanguageError(
+            f"{node}: an array where a number is expected; write {node}[i] with a position for each slot"
+        )
     if isinstance(node, sp.Max | sp.Min):
         return LanguageError(f"{name} {node}: the language has no {name}; multiply by an indicator M[i, j]")
     if isinstance(node, sp.MatrixBase | sp.MatrixExpr):

@@ -16,6 +16,7 @@ import sympy as sp
 from bayesgrad.symbolic.language import LanguageError
 from bayesgrad.symbolic.terms import Size
 
+
 @dataclass(frozen=True)
 class Definition:
     """What is known of a letter: its head a[i, j], what it stands for (or None), its kind."""
@@ -54,14 +55,18 @@ class Letters:
         if known == role:
             return
         if known is not None:
-            raise LanguageError(f"{thing}: it is a {known} elsewhere and a {role} here; use two letters")
+            raise LanguageError(f"{thing}: it is {_a(known)} elsewhere and {_a(role)} here; use two letters")
         if isinstance(thing, sp.IndexedBase):
             self.shape(thing)
+        if role in ("number", "array") and (thing.is_real is False or not thing.is_commutative):
+            raise LanguageError(f"{thing}: its symbol is declared to be no real number, but all numbers here are real")
         name = name_of(thing)
         for other in self._named.get(name, ()):
             pair = {role, self._roles[other]}
             if not ("position" in pair and pair & BESIDE_A_POSITION):
-                raise LanguageError(f"{name}: one name for two things, {self.describe(other)} and {_shown(thing, role)}")
+                raise LanguageError(
+                    f"{name}: one name for two things, {self.describe(other)} and {_shown(thing, role)}"
+                )
         self._roles[thing] = role
         self._named.setdefault(name, []).append(thing)
 
@@ -88,8 +93,10 @@ class Letters:
         if self.fixed.setdefault(symbol, self.size(size)) != size:
             raise LanguageError(f"{symbol}: it is a position of {self.fixed[symbol]} already")
 
-    def shape(self, base: sp.IndexedBase) -> tuple[sp.Symbol, ...]:
-        """The sizes of an array, from its declaration."""
+    def shape(self, base: Any) -> tuple[sp.Symbol, ...]:
+        """The sizes of an array, from its declaration; a symbol is one number."""
+        if isinstance(base, sp.Symbol):
+            return ()
         if base.shape is None or base.offset or base.strides is not None:
             raise LanguageError(f"array {base}: its sizes are unknown; write IndexedBase({str(base)!r}, shape=(n, m))")
         return tuple(self.size(size) for size in base.shape)
@@ -105,9 +112,12 @@ class Letters:
             raise
 
 
+def _a(role: str) -> str:
+    return f"{'an' if role[0] in 'aeiou' else 'a'} {role}"
+
+
 def _shown(thing: Any, role: str) -> str:
-    article = "an" if role[0] in "aeiou" else "a"
     if isinstance(thing, sp.IndexedBase):
-        return f"{article} {role} of shape {tuple(thing.shape)}"
+        return f"{_a(role)} of shape {tuple(thing.shape)}"
     said = ", ".join(f"{k}={v}" for k, v in sorted(getattr(thing, "_assumptions_orig", {}).items()))
-    return f"{article} {role}" + (f" with {said}" if said else "")
+    return _a(role) + (f" with {said}" if said else "")

@@ -82,6 +82,8 @@ class Reader:
         (arg,) = x.args
         if isinstance(arg, sp.IndexedBase):
             return Entry(self.book.function(x.func, arg, whole=True), ())
+        if isinstance(arg, sp.Symbol):
+            return Entry(self.book.function(x.func, arg, whole=False), ())
         return Entry(self.book.function(x.func, arg.base, whole=False), self._places(arg, bound))
 
     def _places(self, x: sp.Indexed, bound: Bound) -> tuple[AnyIndex, ...]:

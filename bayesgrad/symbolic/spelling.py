@@ -40,7 +40,7 @@ class Spelling:
         if not isinstance(letter, tuple):
             return letter[at] if at else letter
         function, base, whole = letter
-        return function(base) if whole else function(base[at])
+        return function(base) if whole or not at else function(base[at])
 
     def letter(self, tensor: Tensor) -> Any:
         """The symbol or array of a tensor, or what a function is of."""
@@ -61,7 +61,7 @@ class Spelling:
     def _through(self, tensor: Tensor) -> Any:
         assert tensor.through is not None
         base, gradient = (self.letter(t) for t in tensor.through)
-        whole = not tensor.sizes
+        whole = not tensor.sizes and bool(tensor.through[0].sizes)
         taken = {f for f, _, _ in self.book.gradients}
         name = tensor.name.split("(")[0]
         function = self._new("function", name, sp.Function, lambda f: f not in taken)
@@ -107,7 +107,9 @@ class Spelling:
             where[symbol, index.size] = index
         return symbol
 
-    def _new(self, role: str, name: str, make: Callable[[str], Any], usable: Callable[[Any], bool] = lambda _: True) -> Any:
+    def _new(
+        self, role: str, name: str, make: Callable[[str], Any], usable: Callable[[Any], bool] = lambda _: True
+    ) -> Any:
         """The first of name, name1, name2, ... that can play this role."""
         for number in itertools.count():
             letter = make(f"{name}{number or ''}")

@@ -84,7 +84,9 @@ def _hypothesis(reader: Reader, given: Given, scope: set[Index]) -> Equation:
     if given.every is not None:
         free = {reader.position(p, {}) for p in given.every}  # type: ignore[misc]  # symbols are indices
         if free - mine:
-            raise LanguageError(f"hypothesis {relation}: it holds for every {given.every}, but does not mention all of it")
+            raise LanguageError(
+                f"hypothesis {relation}: it holds for every {given.every}, but does not mention all of it"
+            )
     ordered = tuple(sorted(free, key=lambda i: i.uid))
     return (AtMost if at_most else Equation)(left, right, ordered, says=given.says or str(relation))
 

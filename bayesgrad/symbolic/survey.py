@@ -115,10 +115,12 @@ class Survey:
                 self.visit(entry, scope)
             case (sp.IndexedBase() as base,):
                 self.book.enter(base, "array")
+            case (sp.Symbol() as number,):
+                self.visit(number, scope)
             case _:
                 raise LanguageError(
-                    f"function {x}: expected an array, as in L(g), for a number that depends on all of it, or one entry, "
-                    f"as in phi(z[i]), for an activation; give what stands in the brackets a name with let"
+                    f"function {x}: expected an array, as in L(g), for one number that depends on all of it, or an "
+                    f"entry, as in phi(z[i]), for its own value at each; let gives the argument a name"
                 )
 
     def _slots(self, x: sp.Indexed, scope: Scope) -> None:
@@ -160,7 +162,7 @@ class Survey:
     def _tie(self, one: Any, other: Any, position: Any, where: Any) -> None:
         a, b = self._root(one), self._root(other)
         if a == b:
-            self._met.setdefault(one, str(where))
+            pass
         elif a in self.book.sizes and b in self.book.sizes:
             known = f" (as in {self._met[one]})" if one in self._met else ""
             raise LanguageError(
@@ -171,7 +173,8 @@ class Survey:
             if a in self.book.sizes:
                 a, b = b, a
             self._same[a] = b
-            self._met.setdefault(one, str(where))
+        for thing in (one, other):
+            self._met.setdefault(thing, str(where))
 
     def of(self, position: Any) -> sp.Symbol:
         """The size of a free position, or of what a lookup gives; where no slot tells, the one it had before."""

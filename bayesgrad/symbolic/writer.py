@@ -138,7 +138,9 @@ class Written:
         for symbol, size in self.positions.items():
             book.over(symbol, size)
         for letter in self.definitions:
-            book.let(letter.head, letter.body, "" if isinstance(letter.body, sp.Derivative) else letter.kind, letter.fact)
+            book.let(
+                letter.head, letter.body, "" if isinstance(letter.body, sp.Derivative) else letter.kind, letter.fact
+            )
 
 
 def written(book: Book, claim: Equation) -> Written:
@@ -212,10 +214,14 @@ def _definition(book: Book, tensor: Tensor) -> Definition:
 
 def _slots(book: Book, tensor: Tensor) -> dict[Index, sp.Symbol]:
     """A symbol for each slot, called as in the function that defines the tensor."""
-    slots = tensor.definition[0] if tensor.body is not None else tuple(Index(n, s) for n, s in zip("ijklmn", tensor.sizes))
-    names = list(inspect.signature(tensor.body).parameters) if tensor.body is not None else []
-    if len(names) != len(slots):
+    if tensor.body is None:
+        slots = tuple(Index("ijklop"[n % 6], size) for n, size in enumerate(tensor.sizes))
         names = [slot.name for slot in slots]
+    else:
+        slots = tensor.definition[0]
+        names = list(inspect.signature(tensor.body).parameters)
+        if len(names) != len(slots):  # it takes them all as *indices
+            names = ["ijklop"[n % 6] for n in range(len(slots))]
     out: dict[Index, sp.Symbol] = {}
     for slot, name in zip(slots, names, strict=True):
         out[slot] = book.spelling.position(slot, {*out.values()}, name=name)
