@@ -9,19 +9,23 @@
 ((2, 3), (4, 3), (4, 5))
 """
 
-from bayesgrad.attention import Attention, attention
+import importlib
+from typing import Any
+
+from bayesgrad._attention import Attention, attention
+from bayesgrad._cross_entropy import CrossEntropy, cross_entropy
+from bayesgrad._explain import Explanation, explain
+from bayesgrad._head import AttentionGradients
+from bayesgrad._softmax import fisher, log_softmax, logsumexp, softmax
 from bayesgrad.block import BlockAttention, BlockGradients, attention_block_gradients
-from bayesgrad.cross_entropy import CrossEntropy, cross_entropy
-from bayesgrad.explain import Explanation, explain
 from bayesgrad.gradients import (
-    AttentionGradients,
     advantage,
     attention_gradients,
     compatibility,
+    effective_count,
     key_gradient,
     mean_compatibility,
     query_gradient,
-    responsibility,
     score_gradient,
     value_gradient,
 )
@@ -34,8 +38,15 @@ from bayesgrad.heads import (
     sum_groups,
 )
 from bayesgrad.masks import causal_mask, window_mask
-from bayesgrad.projections import InputGradients, ProjectionGradients, input_gradients, projection_gradients
-from bayesgrad.softmax import fisher, log_softmax, logsumexp, softmax
+from bayesgrad.projections import (
+    CrossInputGradients,
+    InputGradients,
+    ProjectionGradients,
+    ReadOutGradients,
+    input_gradients,
+    projection_gradients,
+    read_out_gradients,
+)
 
 __version__ = "0.1.0"
 
@@ -45,9 +56,11 @@ __all__ = [
     "BlockAttention",
     "BlockGradients",
     "CrossEntropy",
+    "CrossInputGradients",
     "Explanation",
     "InputGradients",
     "ProjectionGradients",
+    "ReadOutGradients",
     "advantage",
     "attention",
     "attention_block_gradients",
@@ -55,6 +68,7 @@ __all__ = [
     "causal_mask",
     "compatibility",
     "cross_entropy",
+    "effective_count",
     "explain",
     "fisher",
     "grouped_attention",
@@ -67,8 +81,8 @@ __all__ = [
     "merge_heads",
     "projection_gradients",
     "query_gradient",
+    "read_out_gradients",
     "repeat_groups",
-    "responsibility",
     "score_gradient",
     "softmax",
     "split_heads",
@@ -76,3 +90,16 @@ __all__ = [
     "value_gradient",
     "window_mask",
 ]
+
+_MODULES = ("bayes", "dynamics", "em", "fused", "symbolic", "tasks", "testing", "theorems", "torch", "training")
+"""Sub-modules that are imported when somebody asks for them: ``bg.bayes``, ``bg.torch``."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})

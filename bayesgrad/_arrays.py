@@ -14,12 +14,14 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-from typing import Any
+from typing import Any, TypeAlias
 
 import array_api_compat
 import numpy as np
 
-Namespace = Any
+from bayesgrad._types import ArrayT
+
+Namespace: TypeAlias = Any
 
 
 def symbolic(xp: Namespace) -> bool:
@@ -92,10 +94,15 @@ def widen(xp: Namespace, *arrays: Any) -> Any:
     return out[0] if len(out) == 1 else tuple(out)
 
 
-def narrow(xp: Namespace, dtype: Any, *arrays: Any) -> Any:
-    """The results in the dtype of the inputs; None stays None."""
-    out = [x if x is None or x.dtype == dtype else xp.astype(x, dtype) for x in arrays]
-    return out[0] if len(out) == 1 else tuple(out)
+def narrow(xp: Namespace, like: ArrayT, x: Any) -> ArrayT:
+    """A result in the dtype of an input, and of its type to a type checker."""
+    out: ArrayT = x if x.dtype == like.dtype else xp.astype(x, like.dtype)
+    return out
+
+
+def narrow_all(xp: Namespace, like: ArrayT, *arrays: Any) -> tuple[ArrayT, ...]:
+    """Several results in the dtype of an input."""
+    return tuple(narrow(xp, like, x) for x in arrays)
 
 
 def transpose(xp: Namespace, x: Any) -> Any:

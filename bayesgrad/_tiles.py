@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from bayesgrad import _arrays
-from bayesgrad._types import Array
 
 
 class NumPyOperations:
@@ -101,7 +100,7 @@ class TorchOperations:
         return z.log_softmax(-1)
 
 
-def operations(x: Array) -> Any:
+def operations(x: Any) -> Any:
     if isinstance(x, np.ndarray):
         return NumPyOperations
     torch = sys.modules.get("torch")
@@ -112,7 +111,7 @@ def operations(x: Array) -> Any:
     )
 
 
-def outside_the_graph(x: Array) -> Any:
+def outside_the_graph(x: Any) -> Any:
     """Outside of PyTorch's graph: this module writes to its own buffers."""
     return np.errstate() if isinstance(x, np.ndarray) else sys.modules["torch"].no_grad()
 
@@ -190,12 +189,12 @@ class Visibility:
 class Targets:
     """The target masses t (n, C), their totals, and whether a position takes part: once, not tile by tile."""
 
-    def __init__(self, xp: Any, do: Any, t: Array) -> None:
+    def __init__(self, xp: Any, do: Any, t: Any) -> None:
         self.xp, self.do, self.t = xp, do, t
         self.total = xp.sum(t, axis=-1, keepdims=True)
         self.counts = xp.any(t != 0, axis=-1, keepdims=True)
 
-    def residual(self, z: Array, start: int, stop: int) -> tuple[Array, Array]:
+    def residual(self, z: Any, start: int, stop: int) -> tuple[Any, Any]:
         """The loss of a tile and r = dL/dz = tau p - t."""
         xp, t = self.xp, self.t[start:stop]
         log_p = self.do.log_softmax(z)

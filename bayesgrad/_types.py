@@ -1,58 +1,95 @@
-"""Shapes in annotations, free at run time: ``Floats[Array, "*batch queries keys"]``.
+"""Types of the public functions: the caller's array type in and out, with shapes that cost nothing at run time.
 
-The words are those of the notation: ``queries`` (n), ``keys`` (m), ``width`` (d_k), ``values`` (d_v), ``classes`` (C).
-jaxtyping is imported only where somebody imported it already (the tests do, through its import hook, and then beartype
-enforces every shape). Otherwise a stand-in with the same spelling costs nothing, so that ``import bayesgrad`` stays
-cheap.
+``Floats[ArrayT, "*batch queries keys"]`` is, to a type checker, the caller's own array type: NumPy in, NumPy out. The
+words of a shape are those of the notation: ``queries`` (n), ``keys`` (m), ``width`` (d_k), ``values`` (d_v),
+``classes`` (C).
+
+jaxtyping is imported only where it is imported already (the tests do so through its import hook, and then beartype
+checks every shape). Otherwise a stand-in with the same spelling keeps ``import bayesgrad`` cheap.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-Array = Any
-"""Any array of an array-API namespace, or a symbolic array (see :mod:`bayesgrad._arrays`)."""
+__all__ = ["Align", "Array", "ArrayT", "Bools", "Floats", "Generic", "Ints", "Real", "Reduction", "Units"]
+
+Align = Literal["upper-left", "lower-right"]
+"""Where a causal mask starts: query i stands at key i, or at key i + m - n."""
+
+Reduction = Literal["mean", "sum", "none"]
+"""How the losses of the positions become one."""
+
+Units = Literal["nats", "bits"]
+"""The unit of an information."""
 
 if TYPE_CHECKING:
+    from typing import Generic, Protocol
+
     from jaxtyping import Bool as Bools
     from jaxtyping import Float as Floats
     from jaxtyping import Int as Ints
-elif "jaxtyping" in sys.modules:
-    from jaxtyping import AbstractDtype
 
-    class Floats(AbstractDtype):
-        """Real floating numbers, or the objects of a symbolic array."""
+    class Array(Protocol):
+        """Any array of an array-API library, or a symbolic array (see :mod:`bayesgrad._arrays`)."""
 
-        dtypes = ("float16", "bfloat16", "float32", "float64", "object_", "object")
+        @property
+        def shape(self) -> tuple[Any, ...]: ...
 
-    class Bools(AbstractDtype):
-        """Booleans."""
+        @property
+        def dtype(self) -> Any: ...
 
-        dtypes = ("bool", "bool_")
+    ArrayT = TypeVar("ArrayT", bound=Array)
 
-    class Ints(AbstractDtype):
-        """Integers."""
-
-        dtypes = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+    Real = float | Array
+    """A real number, or an array without axes."""
 else:
+    # At run time annotations are shapes alone: a symbolic array and a traced array are arrays too.
+    Array = Real = Any
+    ArrayT = TypeVar("ArrayT")
 
-    class _Anything:
-        def __class_getitem__(cls, _: object) -> Any:
-            return Any
+    class _NoBase:
+        def __mro_entries__(self, _: object) -> tuple[type, ...]:
+            return ()
 
-    class Floats(_Anything):
-        """Real floating numbers."""
+    class Generic:
+        """``class Result(NamedTuple, Generic[ArrayT])`` is a plain named tuple at run time.
 
-    class Bools(_Anything):
-        """Booleans."""
+        beartype, which the tests put under every annotation, refuses generic named tuples.
+        """
 
-    class Ints(_Anything):
-        """Integers."""
+        def __class_getitem__(cls, _: object) -> _NoBase:
+            return _NoBase()
 
+    if "jaxtyping" in sys.modules:
+        from jaxtyping import AbstractDtype
 
-Scale = Any
-"""A real number, or an array without axes."""
+        class Floats(AbstractDtype):
+            """Real floating numbers, or the objects of a symbolic array."""
 
-Real = float | int
-"""A real number; NumPy's own scalars count."""
+            dtypes = ("float16", "bfloat16", "float32", "float64", "object_", "object")
+
+        class Bools(AbstractDtype):
+            """Booleans."""
+
+            dtypes = ("bool", "bool_")
+
+        class Ints(AbstractDtype):
+            """Integers."""
+
+            dtypes = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+    else:
+
+        class _Anything:
+            def __class_getitem__(cls, _: object) -> Any:
+                return Any
+
+        class Floats(_Anything):
+            """Real floating numbers."""
+
+        class Bools(_Anything):
+            """Booleans."""
+
+        class Ints(_Anything):
+            """Integers."""

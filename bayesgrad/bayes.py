@@ -13,29 +13,29 @@ implied. Distributions stand on the last axis; leading axes are free.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple, get_args
 
-from bayesgrad import _arrays, _checks
-from bayesgrad._types import Array, Floats, Ints, Real
+from bayesgrad import _arrays, _validate
+from bayesgrad._types import Array, ArrayT, Floats, Generic, Ints, Real, Units
 
-UNITS = ("nats", "bits")
+UNITS = get_args(Units)
 
 
-class Filter(NamedTuple):
+class Filter(NamedTuple, Generic[ArrayT]):
     """Posterior over states (..., T, S), predictive of the next observation (..., T, O), log-likelihood (...) in
     nats."""
 
-    posterior: Array
-    predictive: Array
-    log_likelihood: Array
+    posterior: ArrayT
+    predictive: ArrayT
+    log_likelihood: ArrayT
 
 
-def _unit(units: str) -> float:
-    _checks.choice("units", units, UNITS)
+def _unit(units: Units) -> float:
+    _validate.choice("units", units, UNITS)
     return 1.0 if units == "nats" else 1 / math.log(2)
 
 
-def _surprise(xp: _arrays.Namespace, mass: Array, q: Array) -> Array:
+def _surprise(xp: _arrays.Namespace, mass: Any, q: Any) -> Any:
     """mass * -log q with 0 log 0 = 0, and +inf where q misses a part of the mass."""
     none = mass == 0
     hit = xp.where(xp.logical_or(none, q == 0), xp.ones_like(q), q)
@@ -43,22 +43,29 @@ def _surprise(xp: _arrays.Namespace, mass: Array, q: Array) -> Array:
     return xp.where(missed, _arrays.full_like(xp, q, (), math.inf), -mass * xp.log(hit))
 
 
-def _two(p: Array, q: Array, validate: bool) -> tuple[_arrays.Namespace, Array, Array]:
-    xp = _checks.floats(p=p, q=q)
-    _checks.shapes(p=(p, "y"))
-    _checks.shapes(q=(q, "y"))
-    _checks.same_shape("q", q, p.shape, "p")
+def _two(p: Array, q: Array, validate: bool) -> tuple[_arrays.Namespace, Any, Any]:
+    """The namespace, p and q in their accumulation dtype."""
+    xp = _validate.floats(p=p, q=q)
+    _validate.shapes(p=(p, "y"))
+    _validate.shapes(q=(q, "y"))
+    _validate.same_shape("q", q, p.shape, "p")
     if validate:
-        _checks.distributions(xp, "p", p, empty=False)
-        _checks.distributions(xp, "q", q, empty=False)
+        _validate.distributions(xp, "p", p, empty=False)
+        _validate.distributions(xp, "q", q, empty=False)
     return xp, *_arrays.widen(xp, p, q)
 
 
-def entropy(p: Floats[Array, "*batch y"], *, units: str, validate: bool = True) -> Floats[Array, "*batch"]:
+def entropy(p: Floats[ArrayT, "*batch y"], *, units: Units, validate: bool = True) -> Floats[ArrayT, "*batch"]:
     """H(p) = -sum_y p(y) log p(y).
 
     Args:
-        p: (..., Y), distributions (looked at unless ``validate=False``). units: "nats" or "bits".
+        p: (..., Y), distributions (checked unless ``validate=False``). units: "nats" or "bits".
+
+    Returns:
+        H (...).
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape, or rows that are no distributions.
 
     Source: standard.
 
@@ -68,16 +75,22 @@ def entropy(p: Floats[Array, "*batch y"], *, units: str, validate: bool = True) 
     """
     unit = _unit(units)
     xp, wide, _ = _two(p, p, validate)
-    return _arrays.narrow(xp, p.dtype, xp.sum(_surprise(xp, wide, wide), axis=-1) * unit)
+    return _arrays.narrow(xp, p, xp.sum(_surprise(xp, wide, wide), axis=-1) * unit)
 
 
 def kl_divergence(
-    p: Floats[Array, "*batch y"], q: Floats[Array, "*batch y"], *, units: str, validate: bool = True
-) -> Floats[Array, "*batch"]:
+    p: Floats[ArrayT, "*batch y"], q: Floats[ArrayT, "*batch y"], *, units: Units, validate: bool = True
+) -> Floats[ArrayT, "*batch"]:
     """KL(p || q) = sum_y p log(p/q), never below 0; +inf where q misses a part of p's support.
 
     Args:
         p, q: (..., Y), distributions. units: "nats" or "bits".
+
+    Returns:
+        KL (...).
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape, or rows that are no distributions.
 
     Label: lemma.gibbs. Source: standard.
 
@@ -95,39 +108,51 @@ def kl_divergence(
     terms = xp.where(missed, _arrays.full_like(xp, q_, (), math.inf), terms)
     total = xp.sum(terms, axis=-1)
     # A last rounding can leave -1e-17.
-    return _arrays.narrow(xp, p.dtype, xp.where(total < 0, xp.zeros_like(total), total) * unit)
+    return _arrays.narrow(xp, p, xp.where(total < 0, xp.zeros_like(total), total) * unit)
 
 
 def total_variation(
-    p: Floats[Array, "*batch y"], q: Floats[Array, "*batch y"], *, validate: bool = True
-) -> Floats[Array, "*batch"]:
+    p: Floats[ArrayT, "*batch y"], q: Floats[ArrayT, "*batch y"], *, validate: bool = True
+) -> Floats[ArrayT, "*batch"]:
     """TV(p, q) = 1/2 sum_y |p(y) - q(y)|, in [0, 1], without a unit.
 
     Args:
         p, q: (..., Y), distributions. Source: standard.
+
+    Returns:
+        TV (...).
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape, or rows that are no distributions.
 
     >>> import numpy as np
     >>> float(total_variation(np.asarray([1.0, 0.0]), np.asarray([0.75, 0.25])))
     0.25
     """
     xp, p_, q_ = _two(p, q, validate)
-    return _arrays.narrow(xp, p.dtype, xp.sum(xp.abs(p_ - q_), axis=-1) / 2)
+    return _arrays.narrow(xp, p, xp.sum(xp.abs(p_ - q_), axis=-1) / 2)
 
 
 def _contexts(contexts: Array, p: Array, validate: bool) -> None:
-    _checks.same_shape("contexts", contexts, tuple(p.shape)[:-1], "p without its last axis")
+    _validate.same_shape("contexts", contexts, tuple(p.shape)[:-1], "p without its last axis")
     if validate and len(contexts.shape):
         xp = _arrays.namespace_of(contexts)
-        _checks.distributions(xp, "contexts", xp.reshape(contexts, (-1,)), empty=False)
+        _validate.distributions(xp, "contexts", xp.reshape(contexts, (-1,)), empty=False)
 
 
 def conditional_entropy(
-    contexts: Floats[Array, "*contexts"], p: Floats[Array, "*contexts y"], *, units: str, validate: bool = True
-) -> Floats[Array, ""]:
+    contexts: Floats[ArrayT, "*contexts"], p: Floats[ArrayT, "*contexts y"], *, units: Units, validate: bool = True
+) -> Floats[ArrayT, ""]:
     """H(Y|C) = sum_c P(c) H(p(.|c)): the least risk that any predictor can have.
 
     Args:
         contexts: P(c), of any shape, total 1. p: p(y|c), that shape and (Y,). units: "nats" or "bits".
+
+    Returns:
+        H(Y|C), one number (no axes).
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape, or rows that are no distributions.
 
     Label: bayes.risk-decomposition. Source: standard.
 
@@ -136,23 +161,29 @@ def conditional_entropy(
     >>> float(conditional_entropy(np.asarray([0.5, 0.5]), p, units="bits"))
     0.5
     """
-    _checks.floats(p=p, contexts=contexts)
+    _validate.floats(p=p, contexts=contexts)
     _contexts(contexts, p, validate)
     return risk(contexts, p, p, units=units, validate=validate)
 
 
 def risk(
-    contexts: Floats[Array, "*contexts"],
-    p: Floats[Array, "*contexts y"],
-    q: Floats[Array, "*contexts y"],
+    contexts: Floats[ArrayT, "*contexts"],
+    p: Floats[ArrayT, "*contexts y"],
+    q: Floats[ArrayT, "*contexts y"],
     *,
-    units: str,
+    units: Units,
     validate: bool = True,
-) -> Floats[Array, ""]:
+) -> Floats[ArrayT, ""]:
     """R(q) = E[-log q(y|c)] under P(c) p(y|c), the expected cross-entropy; a context of probability 0 takes no part.
 
     Args:
         contexts: P(c), of any shape, total 1. p, q: truth and prediction, that shape and (Y,). units: "nats" or "bits".
+
+    Returns:
+        R(q), one number (no axes).
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape, or rows that are no distributions.
 
     Label: bayes.risk-decomposition. Source: arXiv 2512.22471.
 
@@ -162,21 +193,27 @@ def risk(
     2.0
     """
     unit = _unit(units)
-    _checks.floats(contexts=contexts, p=p, q=q)
+    _validate.floats(contexts=contexts, p=p, q=q)
     xp, p_, q_ = _two(p, q, validate)
     _contexts(contexts, p, validate)
     P = _arrays.widen(xp, contexts)
     mass = xp.expand_dims(P, axis=-1) * p_
-    return _arrays.narrow(xp, p.dtype, xp.sum(_surprise(xp, mass, q_)) * unit)
+    return _arrays.narrow(xp, p, xp.sum(_surprise(xp, mass, q_)) * unit)
 
 
 def posterior(
-    prior: Floats[Array, "*batch theta"], log_likelihood: Floats[Array, "*batch theta"], *, validate: bool = True
-) -> Floats[Array, "*batch theta"]:
+    prior: Floats[ArrayT, "*batch theta"], log_likelihood: Floats[ArrayT, "*batch theta"], *, validate: bool = True
+) -> Floats[ArrayT, "*batch theta"]:
     """p(theta|c) prop. to p(theta) exp(log p(c|theta)).
 
     Args:
         prior: (..., Theta), distributions. log_likelihood: (..., Theta), in nats, -inf allowed.
+
+    Returns:
+        (..., Theta).
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape, or rows that are no distributions.
 
     Source: Bayes' rule.
 
@@ -184,20 +221,20 @@ def posterior(
     >>> posterior(np.asarray([0.5, 0.5]), np.log(np.asarray([0.75, 0.25]))).round(12).tolist()
     [0.75, 0.25]
     """
-    xp = _checks.floats(prior=prior, log_likelihood=log_likelihood)
-    _checks.shapes(prior=(prior, "theta"))
-    _checks.same_shape("log_likelihood", log_likelihood, prior.shape, "the prior")
+    xp = _validate.floats(prior=prior, log_likelihood=log_likelihood)
+    _validate.shapes(prior=(prior, "theta"))
+    _validate.same_shape("log_likelihood", log_likelihood, prior.shape, "the prior")
     if validate:
-        _checks.distributions(xp, "prior", prior, empty=False)
-    return _arrays.narrow(xp, prior.dtype, _arrays.multiply_in(xp, *_arrays.widen(xp, prior, log_likelihood)))
+        _validate.distributions(xp, "prior", prior, empty=False)
+    return _arrays.narrow(xp, prior, _arrays.multiply_in(xp, *_arrays.widen(xp, prior, log_likelihood)))
 
 
 def posterior_predictive(
-    posterior: Floats[Array, "*batch theta"],
-    conditional: Floats[Array, "*batch theta y"],
+    posterior: Floats[ArrayT, "*batch theta"],
+    conditional: Floats[ArrayT, "*batch theta y"],
     *,
     validate: bool = True,
-) -> Floats[Array, "*batch y"]:
+) -> Floats[ArrayT, "*batch y"]:
     """p(y|x,c) = sum_theta p(theta|c) p(y|x,theta).
 
     It is the predictive exactly if y is independent of c given (x, theta) and x is independent of theta given c;
@@ -206,32 +243,44 @@ def posterior_predictive(
     Args:
         posterior: (..., Theta). conditional: p(y|x,theta), (..., Theta, Y).
 
+    Returns:
+        p(y|x,c) (..., Y).
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape, or rows that are no distributions.
+
     Label: bayes.posterior-predictive. Source: arXiv 2512.22471; the second condition is ours.
 
     >>> import numpy as np
     >>> posterior_predictive(np.asarray([0.75, 0.25]), np.asarray([[1.0, 0.0], [0.0, 1.0]])).tolist()
     [0.75, 0.25]
     """
-    xp = _checks.floats(posterior=posterior, conditional=conditional)
-    _checks.shapes(posterior=(posterior, "theta"), conditional=(conditional, "theta y"))
+    xp = _validate.floats(posterior=posterior, conditional=conditional)
+    _validate.shapes(posterior=(posterior, "theta"), conditional=(conditional, "theta y"))
     if validate:
-        _checks.distributions(xp, "posterior", posterior, empty=False)
-        _checks.distributions(xp, "conditional", conditional, empty=False)
+        _validate.distributions(xp, "posterior", posterior, empty=False)
+        _validate.distributions(xp, "conditional", conditional, empty=False)
     w, p = _arrays.widen(xp, posterior, conditional)
-    return _arrays.narrow(xp, posterior.dtype, xp.matmul(xp.expand_dims(w, axis=-2), p)[..., 0, :])
+    return _arrays.narrow(xp, posterior, xp.matmul(xp.expand_dims(w, axis=-2), p)[..., 0, :])
 
 
 def sequence_surprise(
-    predictive: Floats[Array, "*batch time y"],
+    predictive: Floats[ArrayT, "*batch time y"],
     outcomes: Ints[Array, "*batch time"],
     *,
-    units: str,
+    units: Units,
     validate: bool = True,
-) -> Floats[Array, "*batch"]:
+) -> Floats[ArrayT, "*batch"]:
     """sum_t -log p(y_t|y_<t): the surprise of the whole sequence, if each row is the exact conditional.
 
     Args:
         predictive: (..., T, Y), distributions. outcomes: (..., T), integers in 0..Y-1. units: "nats" or "bits".
+
+    Returns:
+        (...).
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape, or rows that are no distributions.
 
     Label: bayes.chain-rule. Source: standard.
 
@@ -240,22 +289,22 @@ def sequence_surprise(
     2.9999999999999996
     """
     unit = _unit(units)
-    xp = _checks.floats(predictive=predictive)
-    _checks.shapes(predictive=(predictive, "T y"))
+    xp = _validate.floats(predictive=predictive)
+    _validate.shapes(predictive=(predictive, "T y"))
     if validate:
-        _checks.distributions(xp, "predictive", predictive, empty=False)
+        _validate.distributions(xp, "predictive", predictive, empty=False)
     hot = _chosen(xp, "outcomes", outcomes, predictive, tuple(predictive.shape)[:-1], predictive.shape[-1], validate)
     wide = _arrays.widen(xp, predictive)
     happened = _arrays.keep(xp, hot, xp.ones_like(wide))
-    return _arrays.narrow(xp, predictive.dtype, xp.sum(_surprise(xp, happened, wide), axis=(-2, -1)) * unit)
+    return _arrays.narrow(xp, predictive, xp.sum(_surprise(xp, happened, wide), axis=(-2, -1)) * unit)
 
 
 def _chosen(
-    xp: _arrays.Namespace, name: str, x: Array, like: Array, shape: tuple[int, ...], size: int, validate: bool
-) -> Array:
+    xp: _arrays.Namespace, name: str, x: Any, like: Array, shape: tuple[int, ...], size: int, validate: bool
+) -> Any:
     """Booleans (*shape, size) that mark each index; out of range raises."""
-    _checks.integers(xp, name, x, like)
-    _checks.same_shape(name, x, shape, "the other arguments say")
+    _validate.integers(xp, name, x, like)
+    _validate.same_shape(name, x, shape, "the other arguments say")
     x = _arrays.wide_integers(x)
     if validate and _arrays.concrete(x):
         outside = xp.logical_or(x < 0, x >= size)
@@ -272,7 +321,7 @@ def bijection_predictive(
     size: int,
     like: Array | None = None,
     validate: bool = True,
-) -> Floats[Array, "*batch values"]:
+) -> Floats[Any, "*batch values"]:
     """p(pi(query) | pairs) for a uniformly random permutation pi of 0..V-1, exactly.
 
     A seen key is certain; a new one is uniform over the unseen values. That holds for every protocol that chooses keys
@@ -296,11 +345,11 @@ def bijection_predictive(
     >>> bijection_predictive(*pairs, np.asarray(1), size=4).tolist()
     [0.5, 0.0, 0.5, 0.0]
     """
-    size = _checks.natural("size", size, least=1)
-    xp = _checks.any_namespace("keys", keys)
+    size = _validate.natural("size", size, least=1)
+    xp = _validate.any_namespace("keys", keys)
     if like is None:
         like = xp.ones((), dtype=xp.float64, device=_arrays.device_of(keys))
-    _checks.floats(like=like)
+    _validate.floats(like=like)
     one_k = _chosen(xp, "keys", keys, like, tuple(keys.shape), size, validate)
     one_v = _chosen(xp, "values", values, like, tuple(keys.shape), size, validate)
     at = xp.expand_dims(_chosen(xp, "query", query, like, tuple(keys.shape)[:-1], size, validate), axis=-2)
@@ -320,8 +369,8 @@ def bijection_predictive(
 
 
 def _forward(
-    xp: _arrays.Namespace, initial: Array, T: Array, likelihood: Array, validate: bool, name: str
-) -> tuple[Array, Array]:
+    xp: _arrays.Namespace, initial: Any, T: Any, likelihood: Any, validate: bool, name: str
+) -> tuple[Any, Any]:
     """Posteriors (..., time, S) and the log-likelihood; ``likelihood`` (..., time, S). No transition comes first."""
     belief, log_likelihood, out = initial, xp.zeros_like(initial[..., 0]), []
     for t in range(likelihood.shape[-2]):
@@ -340,13 +389,13 @@ def _forward(
 
 
 def hmm_filter(
-    initial: Floats[Array, "*batch states"],
-    transition: Floats[Array, "*batch states states"],
-    emission: Floats[Array, "*batch states symbols"],
+    initial: Floats[ArrayT, "*batch states"],
+    transition: Floats[ArrayT, "*batch states states"],
+    emission: Floats[ArrayT, "*batch states symbols"],
     observations: Ints[Array, "*batch time"],
     *,
     validate: bool = True,
-) -> Filter:
+) -> Filter[ArrayT]:
     """alpha_1(s) = pi(s) E(s, o_1), alpha_{t+1} = E(., o_{t+1}) (alpha_t T): the posterior is alpha_t normalised.
 
     Args:
@@ -368,31 +417,31 @@ def hmm_filter(
     >>> got.posterior.round(12).tolist(), got.predictive.round(12).tolist()
     ([[0.8, 0.2]], [[0.644, 0.356]])
     """
-    xp = _checks.floats(initial=initial, transition=transition, emission=emission)
-    leading, size = _checks.shapes(initial=(initial, "S"), transition=(transition, "S S"), emission=(emission, "S O"))
-    _checks.at_least("observations", observations, 1)
+    xp = _validate.floats(initial=initial, transition=transition, emission=emission)
+    leading, size = _validate.shapes(initial=(initial, "S"), transition=(transition, "S S"), emission=(emission, "S O"))
+    _validate.at_least("observations", observations, 1)
     shape = (*leading, observations.shape[-1])
     hot = _chosen(xp, "observations", observations, initial, shape, size["O"], validate)
     if validate:
         for name, x in (("initial", initial), ("transition", transition), ("emission", emission)):
-            _checks.distributions(xp, name, x, empty=False)
+            _validate.distributions(xp, name, x, empty=False)
     pi, T, E = _arrays.widen(xp, initial, transition, emission)
     seen = _arrays.keep(xp, hot, xp.ones(tuple(hot.shape), dtype=E.dtype, device=_arrays.device_of(E)))
     likelihood = xp.matmul(seen, _arrays.transpose(xp, E))
     alpha, log_likelihood = _forward(xp, pi, T, likelihood, validate, "observations")
     predictive = xp.matmul(xp.matmul(alpha, T), E)
-    return Filter(*_arrays.narrow(xp, initial.dtype, alpha, predictive, log_likelihood))
+    return Filter(*_arrays.narrow_all(xp, initial, alpha, predictive, log_likelihood))
 
 
 def sticky_markov_predictive(
-    x: Floats[Array, "*batch time d_x"],
-    means: Floats[Array, "*batch states d_x"],
-    transition: Floats[Array, "*batch states states"],
+    x: Floats[ArrayT, "*batch time d_x"],
+    means: Floats[ArrayT, "*batch states d_x"],
+    transition: Floats[ArrayT, "*batch states states"],
     *,
-    initial: Floats[Array, "*batch states"],
+    initial: Floats[ArrayT, "*batch states"],
     noise: Real = 1.0,
     validate: bool = True,
-) -> Floats[Array, "*batch time states"]:
+) -> Floats[ArrayT, "*batch time states"]:
     """p(y_t | x_1..x_t) where x_t = mu_{y_{t-1}} + noise N(0, I): the filtered y_{t-1}, taken one step by P.
 
     Args:
@@ -402,6 +451,9 @@ def sticky_markov_predictive(
     Returns:
         (..., time, S). Its expected loss is at least H(Y_t|Y_{t-1}); on one sequence the loss can fall below that.
 
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape, or rows that are no distributions.
+
     Label: bayes.sticky-markov. Source: ours; the task is that of arXiv 2512.22473.
 
     >>> import numpy as np
@@ -409,16 +461,16 @@ def sticky_markov_predictive(
     >>> sticky_markov_predictive(x, means, P, initial=np.asarray([0.5, 0.5])).round(12).tolist()
     [[0.9, 0.1]]
     """
-    xp = _checks.floats(x=x, means=means, transition=transition, initial=initial)
-    _checks.shapes(x=(x, "time d_x"), means=(means, "S d_x"), transition=(transition, "S S"), initial=(initial, "S"))
-    noise = _checks.real(xp, "noise", noise, positive=True)
+    xp = _validate.floats(x=x, means=means, transition=transition, initial=initial)
+    _validate.shapes(x=(x, "time d_x"), means=(means, "S d_x"), transition=(transition, "S S"), initial=(initial, "S"))
+    noise = _validate.real(xp, "noise", noise, positive=True)
     if validate:
         for name, rows in (("transition", transition), ("initial", initial)):
-            _checks.distributions(xp, name, rows, empty=False)
+            _validate.distributions(xp, name, rows, empty=False)
     wide_x, mu, P, pi = _arrays.widen(xp, x, means, transition, initial)
     distance = (xp.expand_dims(wide_x, axis=-2) - xp.expand_dims(mu, axis=-3)) / noise
     exponent = xp.sum(distance * distance, axis=-1) / -2
     # A common factor of a row of likelihoods cancels; without the largest one they all underflow.
     likelihood = xp.exp(exponent - xp.max(exponent, axis=-1, keepdims=True))
     alpha, _ = _forward(xp, pi, P, likelihood, validate, "x")
-    return _arrays.narrow(xp, x.dtype, xp.matmul(alpha, P))
+    return _arrays.narrow(xp, x, xp.matmul(alpha, P))

@@ -14,24 +14,24 @@ throughout; losses and divergences in this module are in nats.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesgrad import _arrays, _checks
-from bayesgrad._types import Array, Floats, Real, Scale
-from bayesgrad.attention import attention
-from bayesgrad.cross_entropy import cross_entropy
+from bayesgrad import _arrays, _validate
+from bayesgrad._attention import attention
+from bayesgrad._cross_entropy import cross_entropy
+from bayesgrad._types import Array, ArrayT, Floats, Generic, Real
 from bayesgrad.dynamics import replicator_step
 from bayesgrad.gradients import attention_gradients
 
 
-class EmIdentity(NamedTuple):
+class EmIdentity(NamedTuple, Generic[ArrayT]):
     """l1 - l0, Q1 - Q0 and KL(r0 || r1), all (...), in nats: the first is the second minus the third."""
 
-    loss_change: Array
-    cost_change: Array
-    divergence: Array
+    loss_change: ArrayT
+    cost_change: ArrayT
+    divergence: ArrayT
 
 
 class Witness(NamedTuple):
@@ -39,37 +39,44 @@ class Witness(NamedTuple):
     start, after the value step, and after the plain and the natural routing step that follow it.
     """
 
-    v: np.ndarray
-    W_O: np.ndarray
+    v: np.ndarray[Any, np.dtype[Any]]
+    W_O: np.ndarray[Any, np.dtype[Any]]
     start: float
     after_values: float
     after_plain_routing: float
     after_natural_routing: float
 
 
-def _mixture(priors: Array, costs: Array, validate: bool, **more: Array) -> tuple[_arrays.Namespace, Array, Array]:
-    xp = _checks.floats(priors=priors, costs=costs, **more)
-    _checks.shapes(priors=(priors, "m"))
+def _mixture(priors: Array, costs: Array, validate: bool, **more: Array) -> tuple[_arrays.Namespace, Any, Any]:
+    """The namespace, pi and c in their accumulation dtype."""
+    xp = _validate.floats(priors=priors, costs=costs, **more)
+    _validate.shapes(priors=(priors, "m"))
     for name, x in {"costs": costs, **more}.items():
-        _checks.shapes(**{name: (x, "m")})
-        _checks.same_shape(name, x, priors.shape, "the priors")
+        _validate.shapes(**{name: (x, "m")})
+        _validate.same_shape(name, x, priors.shape, "the priors")
     if validate:
-        _checks.distributions(xp, "priors", priors)
+        _validate.distributions(xp, "priors", priors)
     return xp, *_arrays.widen(xp, priors, costs)
 
 
-def _loss(xp: _arrays.Namespace, pi: Array, c: Array) -> Array:
+def _loss(xp: _arrays.Namespace, pi: Any, c: Any) -> Any:
     terms, _, top = _arrays.exp_visible(xp, -c, _arrays.support(xp, pi))
     return -xp.log(xp.sum(pi * terms, axis=-1)) - top[..., 0]
 
 
 def mixture_loss(
-    priors: Floats[Array, "*batch m"], costs: Floats[Array, "*batch m"], *, validate: bool = True
-) -> Floats[Array, "*batch"]:
+    priors: Floats[ArrayT, "*batch m"], costs: Floats[ArrayT, "*batch m"], *, validate: bool = True
+) -> Floats[ArrayT, "*batch"]:
     """l = -log sum_j pi_j exp(-c_j), in nats.
 
     Args:
         priors: pi (..., m), distributions. costs: c (..., m), +inf allowed.
+
+    Returns:
+        l (...).
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape, or rows that are no distributions.
 
     Label: em.fisher-identity, lemma.em-identity. Source: standard.
 
@@ -78,35 +85,51 @@ def mixture_loss(
     1.0
     """
     xp, pi, c = _mixture(priors, costs, validate)
-    return _arrays.narrow(xp, priors.dtype, _loss(xp, pi, c))
+    return _arrays.narrow(xp, priors, _loss(xp, pi, c))
 
 
 def mixture_responsibilities(
-    priors: Floats[Array, "*batch m"], costs: Floats[Array, "*batch m"], *, validate: bool = True
-) -> Floats[Array, "*batch m"]:
+    priors: Floats[ArrayT, "*batch m"], costs: Floats[ArrayT, "*batch m"], *, validate: bool = True
+) -> Floats[ArrayT, "*batch m"]:
     """r_j = pi_j exp(-c_j) / sum_l pi_l exp(-c_l): the exact posterior over components, and dl/dc.
 
-    Args, errors: as :func:`mixture_loss`. Label: em.fisher-identity. Source: standard (Fisher's identity).
+    Args:
+        priors: pi (..., m), distributions.
+        costs: c (..., m), +inf allowed.
+
+    Returns:
+        r (..., m).
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape, or rows that are no distributions.
+
+    Label: em.fisher-identity. Source: standard (Fisher's identity).
 
     >>> import numpy as np
     >>> mixture_responsibilities(np.asarray([0.5, 0.5]), np.asarray([0.0, np.log(3.0)])).round(12).tolist()
     [0.75, 0.25]
     """
     xp, pi, c = _mixture(priors, costs, validate)
-    return _arrays.narrow(xp, priors.dtype, _arrays.multiply_in(xp, pi, -c))
+    return _arrays.narrow(xp, priors, _arrays.multiply_in(xp, pi, -c))
 
 
 def mixture_loss_change(
-    priors: Floats[Array, "*batch m"],
-    costs: Floats[Array, "*batch m"],
-    cost_change: Floats[Array, "*batch m"],
+    priors: Floats[ArrayT, "*batch m"],
+    costs: Floats[ArrayT, "*batch m"],
+    cost_change: Floats[ArrayT, "*batch m"],
     *,
     validate: bool = True,
-) -> Floats[Array, "*batch"]:
+) -> Floats[ArrayT, "*batch"]:
     """dl = sum_j r_j dc_j at fixed priors, first order in dc.
 
     Args:
         priors, costs: as in :func:`mixture_loss`. cost_change: dc (..., m).
+
+    Returns:
+        dl (...).
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape, or rows that are no distributions.
 
     Label: em.fisher-identity. Source: standard (Fisher's identity).
 
@@ -116,20 +139,26 @@ def mixture_loss_change(
     """
     xp, pi, c = _mixture(priors, costs, validate, cost_change=cost_change)
     r = _arrays.multiply_in(xp, pi, -c)
-    return _arrays.narrow(xp, priors.dtype, xp.sum(r * _arrays.widen(xp, cost_change), axis=-1))
+    return _arrays.narrow(xp, priors, xp.sum(r * _arrays.widen(xp, cost_change), axis=-1))
 
 
 def em_identity(
-    priors: Floats[Array, "*batch m"],
-    costs: Floats[Array, "*batch m"],
-    new_costs: Floats[Array, "*batch m"],
+    priors: Floats[ArrayT, "*batch m"],
+    costs: Floats[ArrayT, "*batch m"],
+    new_costs: Floats[ArrayT, "*batch m"],
     *,
     validate: bool = True,
-) -> EmIdentity:
+) -> EmIdentity[ArrayT]:
     """The three terms of l1 - l0 = Q1 - Q0 - KL(r0 || r1), with Q = sum_j r0_j c_j; each computed on its own.
 
     Args:
         priors: pi (..., m). costs, new_costs: finite costs before and after (..., m).
+
+    Returns:
+        :class:`EmIdentity`.
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape, or rows that are no distributions.
 
     Label: lemma.em-identity. Source: standard (Dempster, Laird and Rubin).
 
@@ -144,20 +173,26 @@ def em_identity(
     # log(r0/r1) = (c1 - c0) - (l1 - l0) component by component: no division, no log 0.
     ratio = (c1 - c0) - xp.expand_dims(l1 - l0, axis=-1)
     parts = l1 - l0, xp.sum(r0 * (c1 - c0), axis=-1), xp.sum(r0 * ratio, axis=-1)
-    return EmIdentity(*_arrays.narrow(xp, priors.dtype, *parts))
+    return EmIdentity(*_arrays.narrow_all(xp, priors, *parts))
 
 
 def proximal_e_step(
-    weights: Floats[Array, "*batch queries keys"],
-    compatibility: Floats[Array, "*batch queries keys"],
+    weights: Floats[ArrayT, "*batch queries keys"],
+    compatibility: Floats[ArrayT, "*batch queries keys"],
     *,
     eta: Real,
     validate: bool = True,
-) -> Floats[Array, "*batch queries keys"]:
+) -> Floats[ArrayT, "*batch queries keys"]:
     """argmin over the simplex of sum_j a_j b_j + KL(a || a0)/eta: a0_j exp(-eta b_j) / Z.
 
     Args:
         weights: a0 (..., n, m); a weight of 0 stays 0. compatibility: b (..., n, m). eta: positive.
+
+    Returns:
+        a (..., n, m).
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape, or rows that are no distributions.
 
     Label: em.proximal-e-step. Source: ours (mirror descent in the KL geometry).
 
@@ -165,22 +200,28 @@ def proximal_e_step(
     >>> proximal_e_step(np.asarray([[0.5, 0.5]]), np.asarray([[0.0, np.log(3.0)]]), eta=1.0).round(12).tolist()
     [[0.75, 0.25]]
     """
-    xp = _checks.floats(weights=weights, compatibility=compatibility)
-    eta = _checks.real(xp, "eta", eta, positive=True)
-    return replicator_step(weights, compatibility, eta=eta, validate=validate)
+    xp = _validate.floats(weights=weights, compatibility=compatibility)
+    rate = _validate.real(xp, "eta", eta, positive=True)
+    return replicator_step(weights, compatibility, eta=rate, validate=validate)
 
 
 def proximal_m_step(
-    v: Floats[Array, "*batch keys values"],
-    weights: Floats[Array, "*batch queries keys"],
-    u: Floats[Array, "*batch queries values"],
+    v: Floats[ArrayT, "*batch keys values"],
+    weights: Floats[ArrayT, "*batch queries keys"],
+    u: Floats[ArrayT, "*batch queries values"],
     *,
     eta: Real,
-) -> Floats[Array, "*batch keys values"]:
+) -> Floats[ArrayT, "*batch keys values"]:
     """argmin over v of sum_ij a_ij u_i.v_j + |v - v0|^2/(2 eta): v0_j - eta sum_i a_ij u_i.
 
     Args:
         v: v0 (..., m, d_v). weights: a (..., n, m). u: dL/dg (..., n, d_v). eta: positive.
+
+    Returns:
+        v (..., m, d_v).
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape.
 
     Label: em.proximal-m-step. Source: ours.
 
@@ -188,21 +229,21 @@ def proximal_m_step(
     >>> proximal_m_step(np.zeros((2, 1)), np.asarray([[0.75, 0.25]]), np.asarray([[4.0]]), eta=0.5).tolist()
     [[-1.5], [-0.5]]
     """
-    xp = _checks.floats(v=v, weights=weights, u=u)
-    _checks.shapes(v=(v, "m d_v"), weights=(weights, "n m"), u=(u, "n d_v"))
-    eta = _checks.real(xp, "eta", eta, positive=True)
+    xp = _validate.floats(v=v, weights=weights, u=u)
+    _validate.shapes(v=(v, "m d_v"), weights=(weights, "n m"), u=(u, "n d_v"))
+    rate = _validate.real(xp, "eta", eta, positive=True)
     v0, a, wide_u = _arrays.widen(xp, v, weights, u)
-    return _arrays.narrow(xp, v.dtype, v0 - eta * xp.matmul(_arrays.transpose(xp, a), wide_u))
+    return _arrays.narrow(xp, v, v0 - rate * xp.matmul(_arrays.transpose(xp, a), wide_u))
 
 
 def gaussian_mixture_responsibilities(
-    q: Floats[Array, "*batch queries width"],
-    k: Floats[Array, "*batch keys width"],
+    q: Floats[ArrayT, "*batch queries width"],
+    k: Floats[ArrayT, "*batch keys width"],
     *,
-    priors: Floats[Array, "*batch keys"],
-    scale: Scale,
+    priors: Floats[ArrayT, "*batch keys"],
+    scale: Real,
     validate: bool = True,
-) -> Floats[Array, "*batch queries keys"]:
+) -> Floats[ArrayT, "*batch queries keys"]:
     """Responsibilities of the mixture with means k_j, covariance I/scale and priors prop. to pi_j exp(scale |k_j|^2/2).
 
     They equal softmax_j(scale q.k_j + log pi_j); here they are computed as what they are called, from squared
@@ -214,6 +255,9 @@ def gaussian_mixture_responsibilities(
     Returns:
         (..., n, m); rows of 0 where every pi_j is 0.
 
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape, or rows that are no distributions.
+
     Label: em.gaussian-mixture. Source: ours.
 
     >>> import numpy as np
@@ -221,17 +265,17 @@ def gaussian_mixture_responsibilities(
     >>> gaussian_mixture_responsibilities(q, k, priors=np.ones(2), scale=1.0).round(12).tolist()
     [[0.25, 0.75]]
     """
-    xp = _checks.floats(q=q, k=k, priors=priors)
-    _checks.shapes(q=(q, "n d_k"), k=(k, "m d_k"), priors=(priors, "m"))
-    scale = _checks.real(xp, "scale", scale, positive=True)
-    if validate and _arrays.concrete(priors) and _arrays.holds(xp.any(priors < 0)):
-        raise ValueError("priors: got a negative entry, expected numbers >= 0")
+    xp = _validate.floats(q=q, k=k, priors=priors)
+    _validate.shapes(q=(q, "n d_k"), k=(k, "m d_k"), priors=(priors, "m"))
+    factor = _validate.real(xp, "scale", scale, positive=True)
     wide_q, wide_k, pi = _arrays.widen(xp, q, k, priors)
+    if validate and _arrays.concrete(pi) and _arrays.holds(xp.any(pi < 0)):
+        raise ValueError("priors: got a negative entry, expected numbers >= 0")
     distance = xp.expand_dims(wide_q, axis=-2) - xp.expand_dims(wide_k, axis=-3)
     far = xp.sum(distance * distance, axis=-1)
     long = xp.expand_dims(xp.sum(wide_k * wide_k, axis=-1), axis=-2)
     prior = xp.broadcast_to(xp.expand_dims(pi, axis=-2), tuple(far.shape))
-    return _arrays.narrow(xp, q.dtype, _arrays.multiply_in(xp, prior, (long - far) * scale / 2))
+    return _arrays.narrow(xp, q, _arrays.multiply_in(xp, prior, (long - far) * factor / 2))
 
 
 def not_variational_witness(eta: Real = 1.0) -> Witness:
@@ -243,28 +287,34 @@ def not_variational_witness(eta: Real = 1.0) -> Witness:
     Args:
         eta: positive, the size of both steps.
 
+    Returns:
+        :class:`Witness`.
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape.
+
     Label: em.not-variational. Source: ours.
 
     >>> got = not_variational_witness(1.0)
     >>> [round(x, 4) for x in got[2:]]
     [1.4076, 1.2611, 2.2359, 3.1035]
     """
-    eta = _checks.real(np, "eta", eta, positive=True)
-    w, V = min(1.0, 1 / math.sqrt(eta)), max(4.0, 4 / eta)
+    rate: float = _validate.real(np, "eta", eta, positive=True)
+    w, V = min(1.0, 1 / math.sqrt(rate)), max(4.0, 4 / rate)
     v, W_O, target = np.asarray([[(1 + V) / w], [(1 - V) / w]]), np.asarray([[0.0, w, -w]]), np.asarray([0])
     one, keys = np.ones((1, 1)), np.zeros((2, 1))
 
-    def look(values: np.ndarray, scores: np.ndarray) -> tuple[float, np.ndarray]:
+    def look(values: Any, scores: Any) -> tuple[float, Any]:
         loss, r = cross_entropy(attention(one, keys, values, bias=scores).context @ W_O, target)
         return float(loss), r @ W_O.T
 
     s = np.zeros((1, 2))
     start, u = look(v, s)
     got = attention_gradients(one, keys, v, u, bias=s)
-    stepped = v - eta * got.values
+    stepped = v - rate * got.values
     after_values, u = look(stepped, s)
     got = attention_gradients(one, keys, stepped, u, bias=s)
-    plain, _ = look(stepped, s - eta * got.scores)
+    plain, _ = look(stepped, s - rate * got.scores)
     # softmax(s - eta b) = a exp(-eta b)/Z: the proximal E-step, here in the scores.
-    natural, _ = look(stepped, s - eta * got.weights)
+    natural, _ = look(stepped, s - rate * got.weights)
     return Witness(v, W_O, start, after_values, plain, natural)

@@ -21,41 +21,42 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from bayesgrad import _arrays, _checks, masks
+from bayesgrad import _arrays, _validate, masks
+from bayesgrad._cross_entropy import loss_options, target_mass
+from bayesgrad._parameters import block_sizes
 from bayesgrad._tiles import Targets, Visibility, operations, outside_the_graph
-from bayesgrad._types import Array, Bools, Floats, Real, Scale
-from bayesgrad.block import BlockGradients, sizes
-from bayesgrad.cross_entropy import options, target_mass
+from bayesgrad._types import Align, Array, ArrayT, Bools, Floats, Ints, Real, Reduction
+from bayesgrad.block import BlockGradients
 
 TILE_ENTRIES = 1 << 19
 """Weights in one tile, all heads together: 2 MiB in float32, near the cache of a core."""
 
 
 def attention_block_gradients(
-    x: Floats[Array, "*batch queries d_x"],
-    W_Q: Floats[Array, "d_x columns_q"],
-    W_K: Floats[Array, "d_y columns_k"],
-    W_V: Floats[Array, "d_y columns_v"],
-    W_O: Floats[Array, "columns_o classes"],
-    targets: Array,
+    x: Floats[ArrayT, "*batch queries d_x"],
+    W_Q: Floats[ArrayT, "d_x columns_q"],
+    W_K: Floats[ArrayT, "d_y columns_k"],
+    W_V: Floats[ArrayT, "d_y columns_v"],
+    W_O: Floats[ArrayT, "columns_o classes"],
+    targets: Ints[Array, "*batch queries"] | Floats[ArrayT, "*batch queries classes"],
     *,
     heads: int = 1,
     kv_heads: int | None = None,
-    y: Floats[Array, "*batch keys d_y"] | None = None,
-    c_Q: Floats[Array, " columns_q"] | None = None,
-    c_K: Floats[Array, " columns_k"] | None = None,
-    c_V: Floats[Array, " columns_v"] | None = None,
-    c_O: Floats[Array, " classes"] | None = None,
-    causal: str | None = None,
+    y: Floats[ArrayT, "*batch keys d_y"] | None = None,
+    c_Q: Floats[ArrayT, " columns_q"] | None = None,
+    c_K: Floats[ArrayT, " columns_k"] | None = None,
+    c_V: Floats[ArrayT, " columns_v"] | None = None,
+    c_O: Floats[ArrayT, " classes"] | None = None,
+    causal: Align | None = None,
     mask: Bools[Array, "*_"] | None = None,
-    scale: Scale = None,
-    reduction: str = "mean",
+    scale: Real | None = None,
+    reduction: Reduction = "mean",
     ignore_index: int = -100,
-    class_weights: Floats[Array, " classes"] | None = None,
+    class_weights: Floats[ArrayT, " classes"] | None = None,
     label_smoothing: Real = 0.0,
     tile: int | None = None,
     validate: bool = True,
-) -> BlockGradients:
+) -> BlockGradients[ArrayT]:
     """Loss and all gradients of the one-layer block in one sweep: :func:`bayesgrad.attention_block_gradients`, lean.
 
     Args:
@@ -82,33 +83,51 @@ def attention_block_gradients(
     (3, 2)
     """
     given = {"c_Q": c_Q, "c_K": c_K, "c_V": c_V, "c_O": c_O}
-    xp = _checks.floats({"y": y, **given, "class_weights": class_weights}, x=x, W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O)
+    xp = _validate.floats({"y": y, **given, "class_weights": class_weights}, x=x, W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O)
     do = operations(x)
-    heads = _checks.natural("heads", heads, least=1)
-    groups = heads if kv_heads is None else _checks.natural("kv_heads", kv_heads, least=1)
-    d_k, _, classes = sizes(x, x if y is None else y, W_Q, W_K, W_V, W_O, heads, groups)
+    heads = _validate.natural("heads", heads, least=1)
+    groups = heads if kv_heads is None else _validate.natural("kv_heads", kv_heads, least=1)
+    d_k, _, classes = block_sizes(x, x if y is None else y, W_Q, W_K, W_V, W_O, heads, groups)
     for (name, c), size in zip(given.items(), (W_Q.shape[1], W_K.shape[1], W_V.shape[1], classes), strict=True):
-        _checks.vector(name, c, "columns", size)
+        _validate.vector(name, c, "columns", size)
     leading, n, m = tuple(x.shape)[:-2], x.shape[-2], x.shape[-2] if y is None else y.shape[-2]
     if causal is not None:
-        _checks.choice("causal", causal, masks.ALIGNMENTS)
-    _checks.booleans(xp, "mask", mask, x)
-    _checks.broadcastable("mask", mask, (*leading, n, m))
-    _checks.choice("reduction", reduction, ("mean", "sum"))
-    chosen = options(xp, classes, reduction, ignore_index, class_weights, label_smoothing)
-    factor = _checks.scale(xp, scale, d_k)
+        _validate.choice("causal", causal, masks.ALIGNMENTS)
+    _validate.booleans(xp, "mask", mask, x)
+    _validate.broadcastable("mask", mask, (*leading, n, m))
+    _validate.choice("reduction", reduction, ("mean", "sum"))
+    chosen = loss_options(
+        xp,
+        classes,
+        reduction=reduction,
+        ignore_index=ignore_index,
+        class_weights=class_weights,
+        label_smoothing=label_smoothing,
+    )
+    factor = _validate.scale(xp, scale, d_k)
     rows = (
-        max(16, min(256, TILE_ENTRIES // max(heads * m, 1))) if tile is None else _checks.natural("tile", tile, least=1)
+        max(16, min(256, TILE_ENTRIES // max(heads * m, 1)))
+        if tile is None
+        else _validate.natural("tile", tile, least=1)
     )
     with outside_the_graph(x):
         t = target_mass(xp, targets, x, (*leading, n, classes), chosen, validate)
         parameters = _arrays.widen(xp, x, x if y is None else y, W_Q, W_K, W_V, W_O, *given.values())
         sweep = _Sweep(xp, do, heads, groups, factor, causal, mask, rows)
-        return sweep.block(x.dtype, parameters, t, cross=y is not None)
+        return sweep.block(x, parameters, t, cross=y is not None)
 
 
-def _transposed(x: Array) -> Array:
+_BIASES = ("c_Q", "c_K", "c_V", "c_O")
+
+
+def _transposed(x: Any) -> Any:
     return x.mT
+
+
+def _narrowed(xp: Any, like: ArrayT, **found: Any) -> BlockGradients[ArrayT]:
+    """The gradients in the dtype of an input; None stays None."""
+    wanted: dict[str, Any] = {name: None if x is None else _arrays.narrow(xp, like, x) for name, x in found.items()}
+    return BlockGradients(**wanted, bias=None, attention=None)
 
 
 class _Sweep:
@@ -120,7 +139,7 @@ class _Sweep:
         self.xp, self.do, self.heads, self.groups, self.scale = xp, do, heads, groups, scale
         self.causal, self.mask, self.rows = causal, mask, rows
 
-    def block(self, dtype: Any, parameters: tuple[Array, ...], t: Array, *, cross: bool) -> BlockGradients:
+    def block(self, like: ArrayT, parameters: tuple[Any, ...], t: Any, *, cross: bool) -> BlockGradients[ArrayT]:
         """Project, sweep every problem of the batch, and take the gradients back through the projections."""
         xp = self.xp
         x, y, _, _, _, _, c_Q, c_K, c_V, c_O = parameters
@@ -135,42 +154,39 @@ class _Sweep:
         for b in range(batch):
             parts.append(self._problem(x[b], y[b], parameters[2:], t[b], None if masks_ is None else masks_[b], n, m))
         if not parts:  # an empty batch: every gradient is 0
-            return self._empty(dtype, parameters, leading, cross)
+            return self._empty(like, parameters, leading, cross)
 
-        def total(name: str) -> Array:
+        def total(name: str) -> Any:
             out = parts[0][name]
             for part in parts[1:]:
                 out = out + part[name]
             return out
 
-        def stacked(name: str) -> Array:
+        def stacked(name: str) -> Any:
             return xp.reshape(xp.stack([part[name] for part in parts]), (*leading, *parts[0][name].shape))
 
-        found = BlockGradients(
+        return _narrowed(
+            xp,
+            like,
             loss=total("loss"),
             x=stacked("x") if cross else stacked("x") + stacked("y"),
             **{name: total(name) for name in ("W_Q", "W_K", "W_V", "W_O")},
             y=stacked("y") if cross else None,
             **{name: None if c is None else total(name) for name, c in zip(_BIASES, (c_Q, c_K, c_V, c_O), strict=True)},
-            bias=None,
             scale=total("scale"),
-            attention=None,
         )
-        return BlockGradients(*_arrays.narrow(xp, dtype, *found))
 
     def _empty(
-        self, dtype: Any, parameters: tuple[Array, ...], leading: tuple[int, ...], cross: bool
-    ) -> BlockGradients:
+        self, like: ArrayT, parameters: tuple[Any, ...], leading: tuple[int, ...], cross: bool
+    ) -> BlockGradients[ArrayT]:
         xp = self.xp
         x, y, *weights = (None if p is None else xp.zeros_like(p) for p in parameters)
         zero = xp.sum(x)
         W_Q, W_K, W_V, W_O, *biases = weights
-        found = (zero, x, W_Q, W_K, W_V, W_O, y if cross else None, *biases, None, zero, None)
-        return BlockGradients(*_arrays.narrow(xp, dtype, *found))
+        matrices = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V, "W_O": W_O, **dict(zip(_BIASES, biases, strict=True))}
+        return _narrowed(xp, like, loss=zero, x=x, y=y if cross else None, scale=zero, **matrices)
 
-    def _problem(
-        self, x: Array, y: Array, weights: tuple[Array, ...], t: Array, mask: Array, n: int, m: int
-    ) -> dict[str, Array]:
+    def _problem(self, x: Any, y: Any, weights: tuple[Any, ...], t: Any, mask: Any, n: int, m: int) -> dict[str, Any]:
         """One problem without leading axes. Features stand before positions: thin products are fast that way round."""
         xp, T = self.xp, _transposed
         W_Q, W_K, W_V, W_O, c_Q, c_K, c_V, c_O = weights
@@ -179,14 +195,14 @@ class _Sweep:
         queries, keys = seen.seen(self.rows)
         x, y = _arrays.keep(xp, queries[:, None], x), _arrays.keep(xp, keys[:, None], y)
 
-        def project(W: Array, inputs: Array, c: Array, count: int) -> Array:
+        def project(W: Any, inputs: Any, c: Any, count: int) -> Any:
             out = T(W) @ T(inputs)
             return xp.reshape(out if c is None else out + c[:, None], (count, W.shape[1] // count, inputs.shape[0]))
 
-        def grouped(k: Array) -> Array:
+        def grouped(k: Any) -> Any:
             return k if self.groups == self.heads else xp.repeat(k, self.heads // self.groups, axis=0)
 
-        def summed(dk: Array) -> Array:
+        def summed(dk: Any) -> Any:
             d = dk.shape[1]
             dk = xp.reshape(dk, (self.groups, self.heads // self.groups, d, m))
             return xp.reshape(xp.sum(dk, axis=1), (self.groups * d, m))
@@ -213,8 +229,8 @@ class _Sweep:
         }
 
     def _tiles(
-        self, q: Array, k: Array, v: Array, centre: Array, W_O: Array, c_O: Array, t: Array, seen: Visibility
-    ) -> dict[str, Array]:
+        self, q: Any, k: Any, v: Any, centre: Any, W_O: Any, c_O: Any, t: Any, seen: Visibility
+    ) -> dict[str, Any]:
         """The sweep itself: q (H, d_k, n), k (H, d_k, m), v (H, d_v, m), t (n, C)."""
         xp, do, T, n, m = self.xp, self.do, _transposed, seen.n, seen.m
         H, d_v = v.shape[0], v.shape[1]
@@ -266,6 +282,3 @@ class _Sweep:
             do.add_matmul(dq[..., start:stop], k[..., :limit], T(b))
             do.add_matmul(dk[..., :limit], q_tile, b)
         return out | {"loss": loss, "W_O": dW, "c_O": dc}
-
-
-_BIASES = ("c_Q", "c_K", "c_V", "c_O")

@@ -1,4 +1,4 @@
-r"""The laws of one head: what the loss asks of weights, scores, values, queries and keys.
+r"""The laws of one head: the gradient of the loss in weights, scores, values, queries and keys.
 
 With the upstream gradient :math:`u_i = \partial L/\partial g_i` (never its negative), for any network behind the head:
 
@@ -17,38 +17,32 @@ weights; the sign of b alone says nothing. With a dropout multiplier D, b is D u
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from bayesgrad import _arrays, _checks
-from bayesgrad._types import Array, Bools, Floats, Scale
-from bayesgrad.attention import Head, Weighed, checked, weigh
-
-
-class AttentionGradients(NamedTuple):
-    """Gradients of the loss, one field an argument.
-
-    ``weights`` is dL/da = b (weights taken as free), ``scores`` dL/ds, ``values`` dL/dv, ``queries`` dL/dq, ``keys``
-    dL/dk, ``bias`` dL/dbias in the shape of the bias (None without one), ``scale`` dL/dscale (no axes: one number,
-    summed over all leading axes).
-    """
-
-    weights: Array
-    scores: Array
-    values: Array
-    queries: Array
-    keys: Array
-    bias: Array
-    scale: Array
+from bayesgrad import _arrays, _validate
+from bayesgrad._head import (
+    AttentionGradients,
+    advantage_of,
+    prepare_head,
+    run_backward,
+    run_forward,
+    score_gradient_of,
+)
+from bayesgrad._types import Array, ArrayT, Bools, Floats, Real
 
 
 def compatibility(
-    u: Floats[Array, "*batch queries values"], v: Floats[Array, "*batch keys values"]
-) -> Floats[Array, "*batch queries keys"]:
+    u: Floats[ArrayT, "*batch queries values"], v: Floats[ArrayT, "*batch keys values"]
+) -> Floats[ArrayT, "*batch queries keys"]:
     """b_ij = u_i . v_j, the gradient of the loss in the weight a_ij taken as free.
 
     Args:
         u: the upstream gradient dL/dg (..., n, d_v).
         v: the values (..., m, d_v).
+
+    Returns:
+        b (..., n, m), in the dtype of the arguments.
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape.
 
     Label: attention.weight-gradient. Source: arXiv 2512.22473 (the name), standard.
 
@@ -56,87 +50,88 @@ def compatibility(
     >>> compatibility(np.asarray([[1.0, 2.0]]), np.asarray([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])).tolist()
     [[1.0, 2.0, 3.0]]
     """
-    xp = _checks.floats(u=u, v=v)
-    _checks.shapes(u=(u, "n d_v"), v=(v, "m d_v"))
+    xp = _validate.floats(u=u, v=v)
+    _validate.shapes(u=(u, "n d_v"), v=(v, "m d_v"))
     wide_u, wide_v = _arrays.widen(xp, u, v)
-    return _arrays.narrow(xp, u.dtype, xp.matmul(wide_u, _arrays.transpose(xp, wide_v)))
-
-
-def _weights_and(name: str, weights: Array, other: Array, validate: bool) -> _arrays.Namespace:
-    xp = _checks.floats(weights=weights, **{name: other})
-    _checks.shapes(weights=(weights, "n m"))
-    _checks.same_shape(name, other, weights.shape, "weights")
-    if validate:
-        _checks.distributions(xp, "weights", weights)
-    return xp
-
-
-def _above_mean(xp: _arrays.Namespace, a: Array, b: Array) -> Array:
-    """b_ij - bbar_i, which is -A_ij."""
-    return b - xp.sum(a * b, axis=-1, keepdims=True)
-
-
-def _advantage(xp: _arrays.Namespace, a: Array, b: Array) -> Array:
-    return xp.sum(a * b, axis=-1, keepdims=True) - b
+    return _arrays.narrow(xp, u, xp.matmul(wide_u, _arrays.transpose(xp, wide_v)))
 
 
 def advantage(
-    weights: Floats[Array, "*batch queries keys"],
-    compatibility: Floats[Array, "*batch queries keys"],
+    weights: Floats[ArrayT, "*batch queries keys"],
+    compatibility: Floats[ArrayT, "*batch queries keys"],
     *,
     validate: bool = True,
-) -> Floats[Array, "*batch queries keys"]:
+) -> Floats[ArrayT, "*batch queries keys"]:
     """A_ij = sum_k a_ik b_ik - b_ij: descent raises the score s_ij where it is positive.
 
     Args:
-        weights: a (..., n, m), rows that sum to 1, or 0 on empty rows (looked at unless ``validate=False``).
-        compatibility: b (..., n, m).
+        weights: a (..., n, m), rows that sum to 1, or 0 on empty rows.
+        compatibility: b (..., n, m). A common offset c in b costs about eps |c|.
+        validate: whether the rows of the weights are checked.
 
-    A common offset c in b costs about eps |c|; :func:`attention_gradients` removes it beforehand.
-    Source: arXiv 2512.22473.
+    Returns:
+        A (..., n, m).
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape, or rows that are no distributions.
+
+    Label: attention.routing-law. Source: arXiv 2512.22473.
 
     >>> import numpy as np
     >>> advantage(np.asarray([[0.5, 0.5]]), np.asarray([[1.0, 3.0]])).tolist()
     [[1.0, -1.0]]
     """
-    xp = _weights_and("compatibility", weights, compatibility, validate)
+    xp = _validate.weights_and_pairs(weights, compatibility=compatibility, validate=validate)
     a, b = _arrays.widen(xp, weights, compatibility)
-    return _arrays.narrow(xp, weights.dtype, _advantage(xp, a, b))
-
-
-def _score_gradient(xp: _arrays.Namespace, a: Array, b: Array) -> Array:
-    # The sign of the routing law stands here and nowhere else: dL/ds = +a (b - bbar) = -a A.
-    return _arrays.times_in_place(xp, _above_mean(xp, a, b), a)
+    return _arrays.narrow(xp, weights, advantage_of(xp, a, b))
 
 
 def score_gradient(
-    weights: Floats[Array, "*batch queries keys"],
-    compatibility: Floats[Array, "*batch queries keys"],
+    weights: Floats[ArrayT, "*batch queries keys"],
+    compatibility: Floats[ArrayT, "*batch queries keys"],
     *,
     validate: bool = True,
-) -> Floats[Array, "*batch queries keys"]:
+) -> Floats[ArrayT, "*batch queries keys"]:
     """The routing law: dL/ds_ij = a_ij (b_ij - bbar_i) = -a_ij A_ij. Also the gradient in an additive bias.
 
     Rows sum to 0, hidden pairs and rows with a single visible key are exactly 0 for finite b.
 
-    Args, errors: as :func:`advantage`. Label: attention.routing-law. Source: arXiv 2512.22473.
+    Args:
+        weights: a (..., n, m), rows that sum to 1, or 0 on empty rows.
+        compatibility: b (..., n, m).
+        validate: whether the rows of the weights are checked.
+
+    Returns:
+        dL/ds (..., n, m).
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape, or rows that are no distributions.
+
+    Label: attention.routing-law. Source: arXiv 2512.22473.
 
     >>> import numpy as np
     >>> score_gradient(np.asarray([[0.5, 0.5]]), np.asarray([[1.0, 3.0]])).tolist()
     [[-0.5, 0.5]]
     """
-    xp = _weights_and("compatibility", weights, compatibility, validate)
+    xp = _validate.weights_and_pairs(weights, compatibility=compatibility, validate=validate)
     a, b = _arrays.widen(xp, weights, compatibility)
-    return _arrays.narrow(xp, weights.dtype, _score_gradient(xp, a, b))
+    return _arrays.narrow(xp, weights, score_gradient_of(xp, a, b))
 
 
 def mean_compatibility(
-    u: Floats[Array, "*batch queries values"], context: Floats[Array, "*batch queries values"]
-) -> Floats[Array, "*batch queries"]:
+    u: Floats[ArrayT, "*batch queries values"], context: Floats[ArrayT, "*batch queries values"]
+) -> Floats[ArrayT, "*batch queries"]:
     """bbar_i = sum_k a_ik b_ik = u_i . g_i: the mean compatibility, without the weights (FlashAttention's delta).
 
     Args:
-        u: dL/dg (..., n, d_v). context: g (..., n, d_v).
+        u: the upstream gradient dL/dg (..., n, d_v).
+        context: g (..., n, d_v).
+
+    Returns:
+        bbar (..., n).
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape.
 
     Label: attention.delta-identity. Source: standard.
 
@@ -144,31 +139,58 @@ def mean_compatibility(
     >>> mean_compatibility(np.asarray([[1.0, 2.0]]), np.asarray([[3.0, 4.0]])).tolist()
     [11.0]
     """
-    xp = _checks.floats(u=u, context=context)
-    _checks.shapes(u=(u, "n d_v"), context=(context, "n d_v"))
+    xp = _validate.floats(u=u, context=context)
+    _validate.shapes(u=(u, "n d_v"), context=(context, "n d_v"))
     wide_u, g = _arrays.widen(xp, u, context)
-    return _arrays.narrow(xp, u.dtype, xp.sum(wide_u * g, axis=-1))
+    return _arrays.narrow(xp, u, xp.sum(wide_u * g, axis=-1))
 
 
-def responsibility(weights: Floats[Array, "*batch queries keys"]) -> Floats[Array, "*batch keys"]:
-    """N_j = sum_i a_ij: how much of all queries key j answers for.
+def effective_count(
+    weights: Floats[ArrayT, "*batch queries keys"], *, validate: bool = True
+) -> Floats[ArrayT, "*batch keys"]:
+    """N_j = sum_i a_ij: the effective count of key j, the queries that attend to it, counted by weight.
 
-    The value law reads dv_j = -eta N_j ubar_j, ubar_j the a-weighted mean of u (only where N_j > 0).
-    Source: arXiv 2512.22473 (responsibilities), N_j ours.
+    In the words of EM a_ij is the responsibility of key j for query i, and N_j the effective number of points of its
+    component. The value law reads dv_j = -eta N_j ubar_j, ubar_j the a-weighted mean of u (only where N_j > 0).
+
+    Args:
+        weights: a (..., n, m), rows that sum to 1, or 0 on empty rows.
+        validate: whether the rows of the weights are checked (pass False for a D, with dropout).
+
+    Returns:
+        N (..., m).
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape, or rows that are no distributions.
+
+    Label: attention.value-law. Source: ours, from the value law of arXiv 2512.22473.
 
     >>> import numpy as np
-    >>> responsibility(np.asarray([[1.0, 0.0], [0.5, 0.5]])).tolist()
+    >>> effective_count(np.asarray([[1.0, 0.0], [0.5, 0.5]])).tolist()
     [1.5, 0.5]
     """
-    xp = _checks.floats(weights=weights)
-    _checks.shapes(weights=(weights, "n m"))
-    return _arrays.narrow(xp, weights.dtype, xp.sum(_arrays.widen(xp, weights), axis=-2))
+    xp = _validate.weights_and_pairs(weights, validate=validate)
+    return _arrays.narrow(xp, weights, xp.sum(_arrays.widen(xp, weights), axis=-2))
 
 
 def value_gradient(
-    weights: Floats[Array, "*batch queries keys"], u: Floats[Array, "*batch queries values"]
-) -> Floats[Array, "*batch keys values"]:
-    """The value law: dL/dv_j = sum_i a_ij u_i (with dropout, pass a D).
+    weights: Floats[ArrayT, "*batch queries keys"],
+    u: Floats[ArrayT, "*batch queries values"],
+    *,
+    validate: bool = True,
+) -> Floats[ArrayT, "*batch keys values"]:
+    """The value law: dL/dv_j = sum_i a_ij u_i.
+
+    Args:
+        weights: a (..., n, m), rows that sum to 1, or 0 on empty rows.
+        u: the upstream gradient dL/dg (..., n, d_v).
+        validate: whether the rows of the weights are checked (pass False for a D, with dropout).
+
+    Returns:
+        dL/dv (..., m, d_v).
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape, or rows that are no distributions.
 
     Label: attention.value-law. Source: arXiv 2512.22473.
 
@@ -176,16 +198,29 @@ def value_gradient(
     >>> value_gradient(np.asarray([[1.0, 0.0], [0.5, 0.5]]), np.asarray([[2.0], [4.0]])).tolist()
     [[4.0], [2.0]]
     """
-    xp = _checks.floats(weights=weights, u=u)
-    _checks.shapes(weights=(weights, "n m"), u=(u, "n d_v"))
+    xp = _validate.weights_and_upstream(weights, u, validate=validate)
     a, wide_u = _arrays.widen(xp, weights, u)
-    return _arrays.narrow(xp, weights.dtype, xp.matmul(_arrays.transpose(xp, a), wide_u))
+    return _arrays.narrow(xp, weights, xp.matmul(_arrays.transpose(xp, a), wide_u))
 
 
 def query_gradient(
-    score_gradient: Floats[Array, "*batch queries keys"], k: Floats[Array, "*batch keys width"], *, scale: Scale = None
-) -> Floats[Array, "*batch queries width"]:
-    """dL/dq_i = scale sum_j (dL/ds_ij) k_j = scale Cov_{a_i}(b_i, k). Scale 1/sqrt(d_k) by default.
+    score_gradient: Floats[ArrayT, "*batch queries keys"],
+    k: Floats[ArrayT, "*batch keys width"],
+    *,
+    scale: Real | None = None,
+) -> Floats[ArrayT, "*batch queries width"]:
+    """dL/dq_i = scale sum_j (dL/ds_ij) k_j = scale Cov_{a_i}(b_i, k).
+
+    Args:
+        score_gradient: dL/ds (..., n, m).
+        k: the keys (..., m, d_k).
+        scale: any real number, 1/sqrt(d_k) by default.
+
+    Returns:
+        dL/dq (..., n, d_k).
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape.
 
     Label: attention.query-law. Source: ours (standard).
 
@@ -193,20 +228,31 @@ def query_gradient(
     >>> query_gradient(np.asarray([[-0.5, 0.5]]), np.asarray([[1.0], [3.0]]), scale=2.0).tolist()
     [[2.0]]
     """
-    xp = _checks.floats(score_gradient=score_gradient, k=k)
-    _, size = _checks.shapes(score_gradient=(score_gradient, "n m"), k=(k, "m d_k"))
-    factor = _checks.scale(xp, scale, size["d_k"])
+    xp = _validate.floats(score_gradient=score_gradient, k=k)
+    _, size = _validate.shapes(score_gradient=(score_gradient, "n m"), k=(k, "m d_k"))
+    factor = _validate.scale(xp, scale, size["d_k"])
     ds, wide = _arrays.widen(xp, score_gradient, k)
-    return _arrays.narrow(xp, k.dtype, factor * xp.matmul(ds, wide))
+    return _arrays.narrow(xp, k, factor * xp.matmul(ds, wide))
 
 
 def key_gradient(
-    score_gradient: Floats[Array, "*batch queries keys"],
-    q: Floats[Array, "*batch queries width"],
+    score_gradient: Floats[ArrayT, "*batch queries keys"],
+    q: Floats[ArrayT, "*batch queries width"],
     *,
-    scale: Scale = None,
-) -> Floats[Array, "*batch keys width"]:
+    scale: Real | None = None,
+) -> Floats[ArrayT, "*batch keys width"]:
     """dL/dk_j = scale sum_i (dL/ds_ij) q_i. Summed over j it is 0: a shift of all keys changes nothing.
+
+    Args:
+        score_gradient: dL/ds (..., n, m).
+        q: the queries (..., n, d_k).
+        scale: any real number, 1/sqrt(d_k) by default.
+
+    Returns:
+        dL/dk (..., m, d_k).
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape.
 
     Label: attention.key-law. Source: ours (standard).
 
@@ -214,61 +260,33 @@ def key_gradient(
     >>> key_gradient(np.asarray([[-0.5, 0.5]]), np.asarray([[3.0]]), scale=2.0).tolist()
     [[-3.0], [3.0]]
     """
-    xp = _checks.floats(score_gradient=score_gradient, q=q)
-    _, size = _checks.shapes(score_gradient=(score_gradient, "n m"), q=(q, "n d_k"))
-    factor = _checks.scale(xp, scale, size["d_k"])
+    xp = _validate.floats(score_gradient=score_gradient, q=q)
+    _, size = _validate.shapes(score_gradient=(score_gradient, "n m"), q=(q, "n d_k"))
+    factor = _validate.scale(xp, scale, size["d_k"])
     ds, wide = _arrays.widen(xp, score_gradient, q)
-    return _arrays.narrow(xp, q.dtype, xp.matmul(_arrays.transpose(xp, ds), factor * wide))
-
-
-def backward(head: Head, made: Weighed, bias_shape: tuple[int, ...] | None) -> AttentionGradients:
-    """All gradients of the head, in the accumulation dtype."""
-    xp, a, u = head.xp, made.weights, head.u
-    if head.dropout is None:
-        # b - bbar as one product, from the values without what all keys share: [u, -u.g] [v, 1]^T. A common offset in v
-        # costs no accuracy that way, and taking the mean out a second time leaves the small gradients of a saturated
-        # row their digits (docs/numerics.md). b itself is a product of its own: b - bbar plus bbar would carry rounding
-        # errors of its whole row.
-        mean = xp.sum(u * made.relative, axis=-1, keepdims=True)
-        values = _arrays.beside(xp, made.centred, xp.ones_like(made.centred[..., :1]))
-        nearly = xp.matmul(_arrays.beside(xp, u, -mean), _arrays.transpose(xp, values))
-        b = xp.matmul(u, _arrays.transpose(xp, head.v))
-        ds, used = _score_gradient(xp, a, nearly), a
-    else:
-        b = xp.matmul(u, _arrays.transpose(xp, head.v)) * head.dropout
-        ds, used = _score_gradient(xp, a, b), a * head.dropout
-    along_k = xp.matmul(ds, head.k)
-    return AttentionGradients(
-        weights=b,
-        scores=ds,
-        values=xp.matmul(_arrays.transpose(xp, used), u),
-        queries=along_k * head.scale,
-        keys=xp.matmul(_arrays.transpose(xp, ds), head.q * head.scale),
-        bias=None if bias_shape is None else _arrays.unbroadcast(xp, ds, bias_shape),
-        scale=xp.sum(along_k * head.q),
-    )
+    return _arrays.narrow(xp, q, xp.matmul(_arrays.transpose(xp, ds), factor * wide))
 
 
 def attention_gradients(
-    q: Floats[Array, "*batch queries width"],
-    k: Floats[Array, "*batch keys width"],
-    v: Floats[Array, "*batch keys values"],
-    u: Floats[Array, "*batch queries values"],
+    q: Floats[ArrayT, "*batch queries width"],
+    k: Floats[ArrayT, "*batch keys width"],
+    v: Floats[ArrayT, "*batch keys values"],
+    u: Floats[ArrayT, "*batch queries values"],
     *,
     mask: Bools[Array, "*_"] | None = None,
-    bias: Floats[Array, "*_"] | None = None,
-    scale: Scale = None,
-    dropout: Floats[Array, "*_"] | None = None,
-) -> AttentionGradients:
+    bias: Floats[ArrayT, "*_"] | None = None,
+    scale: Real | None = None,
+    dropout: Floats[ArrayT, "*_"] | None = None,
+) -> AttentionGradients[ArrayT]:
     """All gradients of one head (or many: leading axes are free) from the upstream gradient u = dL/dg.
 
     Args:
         q, k, v, mask, bias, scale, dropout: as in :func:`bayesgrad.attention`.
-        u: dL/dg (..., n, d_v).
+        u: the upstream gradient dL/dg (..., n, d_v).
 
     Returns:
-        :class:`AttentionGradients`. Queries that see no key and keys that nobody sees have gradient exactly 0, whatever
-        stands there; NaN in anything visible propagates.
+        :class:`AttentionGradients`. Queries that see no key and keys that no query sees have gradient exactly 0,
+        whatever stands there; NaN in anything visible propagates.
 
     Raises:
         TypeError, ValueError: an argument of the wrong kind, dtype or shape.
@@ -281,7 +299,7 @@ def attention_gradients(
     >>> bool(got.scores == 0), got.values.tolist()
     (True, [[1.0]])
     """
-    _checks.floats(u=u)
-    head = checked(q, k, v, u, mask, bias, scale, dropout)
-    got = backward(head, weigh(head), None if bias is None else tuple(bias.shape))
-    return AttentionGradients(*_arrays.narrow(head.xp, q.dtype, *got))
+    _validate.floats(u=u)
+    head = prepare_head(q, k, v, u, mask=mask, bias=bias, scale=scale, dropout=dropout)
+    got = run_backward(head, run_forward(head))
+    return AttentionGradients(*_arrays.narrow_all(head.xp, q, *got))

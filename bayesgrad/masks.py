@@ -9,19 +9,33 @@ agree only for n = m, so the alignment is never a default.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args, overload
 
 import numpy as np
 
-from bayesgrad import _arrays, _checks
-from bayesgrad._types import Array, Bools
+from bayesgrad import _arrays, _validate
+from bayesgrad._types import Align, ArrayT, Bools
 
-ALIGNMENTS = ("upper-left", "lower-right")
+ALIGNMENTS = get_args(Align)
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+"""A mask in NumPy, which is what a caller gets who names no other library."""
+
+
+@overload
+def window_mask(
+    n: int, m: int, *, left: int | None, right: int | None, align: Align, like: None = None
+) -> Bools[Mask, "queries keys"]: ...
+
+
+@overload
+def window_mask(
+    n: int, m: int, *, left: int | None, right: int | None, align: Align, like: ArrayT
+) -> Bools[ArrayT, "queries keys"]: ...
 
 
 def window_mask(
-    n: int, m: int, *, left: int | None, right: int | None, align: str, like: Any = None
-) -> Bools[Array, "queries keys"]:
+    n: int, m: int, *, left: int | None, right: int | None, align: Align, like: Any = None
+) -> Bools[Any, "queries keys"]:
     """The sliding window: query i sees the keys from ``left`` before to ``right`` after its own, both included.
 
     Args:
@@ -41,10 +55,10 @@ def window_mask(
     >>> window_mask(2, 3, left=1, right=0, align="lower-right").tolist()
     [[True, True, False], [False, True, True]]
     """
-    n, m = _checks.natural("n", n), _checks.natural("m", m)
-    _checks.choice("align", align, ALIGNMENTS)
-    left = None if left is None else _checks.natural("left", left)
-    right = None if right is None else _checks.natural("right", right)
+    n, m = _validate.natural("n", n), _validate.natural("m", m)
+    _validate.choice("align", align, ALIGNMENTS)
+    left = None if left is None else _validate.natural("left", left)
+    right = None if right is None else _validate.natural("right", right)
     offset = 0 if align == "upper-left" else m - n
     distance = np.arange(m) - (np.arange(n)[:, None] + offset)
     visible = np.ones((n, m), dtype=bool)
@@ -54,15 +68,33 @@ def window_mask(
         visible &= distance <= right
     if like is None or isinstance(like, np.ndarray):
         return visible
-    xp = _checks.floats(like=like)
+    xp = _validate.floats(like=like)
     return xp.asarray(visible, device=_arrays.device_of(like))
 
 
-def causal_mask(n: int, m: int, *, align: str, like: Any = None) -> Bools[Array, "queries keys"]:
+@overload
+def causal_mask(n: int, m: int, *, align: Align, like: None = None) -> Bools[Mask, "queries keys"]: ...
+
+
+@overload
+def causal_mask(n: int, m: int, *, align: Align, like: ArrayT) -> Bools[ArrayT, "queries keys"]: ...
+
+
+def causal_mask(n: int, m: int, *, align: Align, like: Any = None) -> Bools[Any, "queries keys"]:
     """Each query sees its own key and those before it.
 
-    Args, returns, errors: as :func:`window_mask`. Source: standard; the two alignments are those of PyTorch's
-    ``causal_upper_left`` and ``causal_lower_right``.
+    Args:
+        n, m: numbers of queries and keys.
+        align: "upper-left" or "lower-right".
+        like: an array whose library and device the mask gets; NumPy by default.
+
+    Returns:
+        Booleans (n, m), True = may attend.
+
+    Raises:
+        TypeError, ValueError: a size that is no natural number, or an unknown alignment.
+
+    Source: standard; the two alignments are those of PyTorch's ``causal_upper_left`` and ``causal_lower_right``.
 
     >>> causal_mask(2, 3, align="upper-left").tolist()
     [[True, False, False], [True, True, False]]

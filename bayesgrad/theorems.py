@@ -227,7 +227,7 @@ HEAD = (
         (_ROW,),
         (),
         OURS,
-        ("bayesgrad.softmax.softmax",),
+        ("bayesgrad.softmax",),
         _IDENTITY,
     ),
     Theorem(
@@ -237,7 +237,7 @@ HEAD = (
         (_ROW,),
         (),
         P2,
-        ("bayesgrad.softmax.fisher",),
+        ("bayesgrad.fisher",),
         _IDENTITY,
     ),
     Theorem(
@@ -247,7 +247,7 @@ HEAD = (
         (_ROW, "coordinates of masked keys lie in the kernel as well"),
         ("softmax.jacobian", "lemma.variance-form"),
         OURS,
-        ("bayesgrad.softmax.fisher",),
+        ("bayesgrad.fisher",),
         _BOUND,
     ),
     Theorem(
@@ -260,7 +260,7 @@ HEAD = (
         ),
         ("softmax.jacobian",),
         "standard; the form with weights and smoothing is ours",
-        ("bayesgrad.cross_entropy.cross_entropy",),
+        ("bayesgrad.cross_entropy",),
         _IDENTITY_RUN,
     ),
     Theorem(
@@ -270,7 +270,7 @@ HEAD = (
         (_LINEAR,),
         ("loss.logit-gradient",),
         P2,
-        ("bayesgrad.block.attention_block_gradients",),
+        ("bayesgrad.attention_block_gradients",),
         _IDENTITY,
     ),
     Theorem(
@@ -280,7 +280,7 @@ HEAD = (
         (_ANY, "weights taken as free variables"),
         (),
         OURS,
-        ("bayesgrad.gradients.compatibility",),
+        ("bayesgrad.compatibility",),
         _IDENTITY,
     ),
     Theorem(
@@ -290,7 +290,7 @@ HEAD = (
         (_ANY, _ROW, "masked pairs have gradient exactly 0"),
         ("attention.weight-gradient", "softmax.jacobian", "softmax.fisher"),
         P2,
-        ("bayesgrad.gradients.score_gradient", "bayesgrad.gradients.advantage"),
+        ("bayesgrad.score_gradient", "bayesgrad.advantage"),
         _IDENTITY_RUN,
     ),
     Theorem(
@@ -300,7 +300,7 @@ HEAD = (
         (_ANY,),
         (),
         OURS,
-        ("bayesgrad.gradients.mean_compatibility",),
+        ("bayesgrad.mean_compatibility",),
         _IDENTITY,
     ),
     Theorem(
@@ -310,7 +310,7 @@ HEAD = (
         (_ANY,),
         (),
         P2,
-        ("bayesgrad.gradients.value_gradient", "bayesgrad.gradients.responsibility"),
+        ("bayesgrad.value_gradient", "bayesgrad.effective_count"),
         _IDENTITY_RUN,
     ),
     Theorem(
@@ -320,7 +320,7 @@ HEAD = (
         (_ANY, _ROW),
         ("attention.routing-law",),
         OURS,
-        ("bayesgrad.gradients.query_gradient",),
+        ("bayesgrad.query_gradient",),
         _IDENTITY,
     ),
     Theorem(
@@ -330,7 +330,7 @@ HEAD = (
         (_ANY, "summed over j it is 0, so a key bias has gradient exactly 0"),
         ("attention.routing-law",),
         OURS,
-        ("bayesgrad.gradients.key_gradient",),
+        ("bayesgrad.key_gradient",),
         _IDENTITY,
     ),
     Theorem(
@@ -340,7 +340,7 @@ HEAD = (
         ("W_K and W_V likewise", "value bias: sum of u over non-empty rows; c_O: sum of r"),
         ("attention.query-law", "attention.key-law", "attention.value-law", "loss.logit-gradient"),
         OURS,
-        ("bayesgrad.projections.projection_gradients",),
+        ("bayesgrad.projection_gradients", "bayesgrad.read_out_gradients"),
         _IDENTITY,
     ),
     Theorem(
@@ -350,7 +350,7 @@ HEAD = (
         ("self-attention; in cross-attention the first term belongs to one input, the others to the other",),
         ("attention.query-law", "attention.key-law", "attention.value-law"),
         OURS,
-        ("bayesgrad.projections.input_gradients",),
+        ("bayesgrad.input_gradients",),
         _IDENTITY,
     ),
     Theorem(
@@ -360,7 +360,7 @@ HEAD = (
         ("W_O sliced by head; query head h reads key/value head floor(h / (H/G))",),
         ("attention.upstream", "attention.projection-laws", "attention.input-law"),
         OURS,
-        ("bayesgrad.heads.grouped_attention_gradients",),
+        ("bayesgrad.grouped_attention_gradients",),
         _IDENTITY,
     ),
     Theorem(

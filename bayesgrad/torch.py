@@ -23,11 +23,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bayesgrad import _arrays, _checks
-from bayesgrad import attention as _forward
-from bayesgrad import attention_gradients as _backward
-from bayesgrad._types import Bools, Floats, Scale
-from bayesgrad.gradients import _score_gradient
+from bayesgrad import _arrays, _validate
+from bayesgrad._attention import attention as _forward
+from bayesgrad._head import score_gradient_of
+from bayesgrad._types import Bools, Floats, Real
+from bayesgrad.gradients import attention_gradients as _backward
 from bayesgrad.heads import repeat_groups
 
 
@@ -38,7 +38,8 @@ class _Traced(torch.autograd.Function):
 
     @staticmethod
     def forward(q: Tensor, k: Tensor, v: Tensor, bias: Any, scale: Any, mask: Any, dropout: Any) -> Tensor:
-        return _forward(q, k, v, mask=mask, bias=bias, scale=scale, dropout=dropout).context
+        context: Tensor = _forward(q, k, v, mask=mask, bias=bias, scale=scale, dropout=dropout).context
+        return context
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -52,7 +53,15 @@ class _Traced(torch.autograd.Function):
         (u,) = gradients
         q, k, v, bias, scale, mask, dropout = ctx.saved_tensors
         got = _backward(q, k, v, u, mask=mask, bias=bias, scale=ctx.number if scale is None else scale, dropout=dropout)
-        return got.queries, got.keys, got.values, got.bias, None if scale is None else got.scale, None, None
+        return (
+            got.queries,
+            got.keys,
+            got.values,
+            None if bias is None else got.bias,
+            None if scale is None else got.scale,
+            None,
+            None,
+        )
 
 
 class _Attention(_Traced):
@@ -62,10 +71,10 @@ class _Attention(_Traced):
     def jvp(ctx: Any, *tangents: Any) -> Any:
         q, k, v, bias, scale, mask, dropout = ctx.saved_tensors
         dq, dk, dv, dbias, dscale, _, _ = tangents
-        factor = _checks.scale(_arrays.namespace_of(q), ctx.number if scale is None else scale, q.shape[-1])
+        factor = _validate.scale(_arrays.namespace_of(q), ctx.number if scale is None else scale, q.shape[-1])
         a = _forward(q, k, v, mask=mask, bias=bias, scale=factor, dropout=dropout).weights
         visible = _arrays.visibility(_arrays.namespace_of(q), mask, bias, q.shape[-2], k.shape[-2])
-        if visible is not None:  # as in the forward map: what nobody sees does not matter, even if NaN
+        if visible is not None:  # as in the forward map: what no query sees does not matter, even if NaN
             seen, seeing = _arrays.seen_keys(visible), _arrays.seeing_queries(visible)
             q, dq = (None if x is None else x.where(seeing, 0) for x in (q, dq))
             k, dk, v, dv = (None if x is None else x.where(seen, 0) for x in (k, dk, v, dv))
@@ -80,9 +89,7 @@ class _Attention(_Traced):
             ds = ds + dbias
         if visible is not None:
             ds = ds.where(visible, 0)
-        da = _score_gradient(
-            _arrays.namespace_of(a), a, ds
-        )  # softmax's adjoint is symmetric: it is its tangent map too
+        da = score_gradient_of(_arrays.namespace_of(a), a, ds)
         if dropout is not None:
             a, da = a * dropout, da * dropout
         dg = da @ v
@@ -96,7 +103,7 @@ def attention(
     *,
     mask: Bools[Tensor, "*_"] | None = None,
     bias: Floats[Tensor, "*_"] | None = None,
-    scale: Scale = None,
+    scale: Real | None = None,
     dropout: Floats[Tensor, "*_"] | None = None,
 ) -> Floats[Tensor, "*batch queries values"]:
     """The context g of :func:`bayesgrad.attention`, differentiable: backward, double backward, forward mode, vmap.
@@ -131,4 +138,5 @@ def attention(
     if q.ndim >= 3 and k.ndim >= 3 and v.ndim >= 3 and k.shape[-3] == v.shape[-3] != q.shape[-3]:
         k, v = repeat_groups(k, q.shape[-3]), repeat_groups(v, q.shape[-3])
     node = _Traced if torch.compiler.is_compiling() else _Attention
-    return node.apply(q, k, v, bias, scale, mask, dropout)
+    context: Tensor = node.apply(q, k, v, bias, scale, mask, dropout)  # type: ignore[no-untyped-call]
+    return context

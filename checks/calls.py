@@ -40,7 +40,7 @@ def of_head(head: Head) -> dict[str, Arguments]:
         "advantage": (bayesgrad.advantage, (a, b), {}),
         "score_gradient": (bayesgrad.score_gradient, (a, b), {}),
         "mean_compatibility": (gradients.mean_compatibility, (u, g), {}),
-        "responsibility": (bayesgrad.responsibility, (a,), {}),
+        "effective_count": (bayesgrad.effective_count, (a,), {}),
         "value_gradient": (bayesgrad.value_gradient, (a, u), {}),
         "query_gradient": (bayesgrad.query_gradient, (ds, k), {"scale": -0.5}),
         "key_gradient": (bayesgrad.key_gradient, (ds, q), {"scale": -0.5}),
@@ -119,8 +119,9 @@ def of_layer(layer: Layer) -> dict[str, Arguments]:
         "projections": (
             bayesgrad.projection_gradients,
             (layer.x, *back),
-            {"y": layer.memory, "context": t["g"][0], "logits": t["z"]},
+            {"y": layer.memory},
         ),
+        "read-out": (bayesgrad.read_out_gradients, (t["g"][0], t["z"]), {}),
         "feedback_full": (
             dynamics.feedback_full,
             (t["a"][0], v[0], t["r"], t["p"], t["W_O"][0]),

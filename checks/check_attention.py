@@ -53,7 +53,7 @@ def check_routing_law(head: Head) -> dict[str, Any]:
 
 @checks("attention.delta-identity", oracle=MEAN_COMPATIBILITY, given=heads(), states={"delta": "bbar"})
 def check_delta_identity(head: Head) -> dict[str, Any]:
-    """sum_k a_ik b_ik = u_i.g_i; context, scores, advantage and responsibility on the way."""
+    """sum_k a_ik b_ik = u_i.g_i; context, scores, advantage and effective count on the way."""
     made = bayesgrad.attention(
         head.q, head.k, head.v, mask=head.mask, bias=head.bias, scale=head.scale, dropout=head.dropout
     )
@@ -63,7 +63,7 @@ def check_delta_identity(head: Head) -> dict[str, Any]:
         # The scores of hidden pairs are -inf here and finite in the oracles; the visible ones are compared.
         "s": np.where(head.visible, made.scores, head.scores()),
         "A": bayesgrad.advantage(made.weights, _compatibility(head)),
-        "N": bayesgrad.responsibility(made.weights),
+        "N": bayesgrad.effective_count(made.weights),
     }
 
 
@@ -71,7 +71,7 @@ def check_delta_identity(head: Head) -> dict[str, Any]:
     "attention.value-law",
     oracle=head_gradients("v"),
     given=heads(dropout=False),
-    states={"values": "v", "responsibility": "v"},
+    states={"values": "v", "effective-count": "v"},
 )
 def check_value_law(head: Head) -> dict[str, Any]:
     """dL/dv_j = sum_i a_ij D_ij u_i."""

@@ -75,8 +75,9 @@ def check_upstream(layer: Layer) -> dict[str, Any]:
 def check_projection_laws(layer: Layer) -> dict[str, Any]:
     """dL/dW_Q = sum_i x_i^T dL/dq_i, likewise W_K, W_V, W_O and the biases."""
     dq, dk, dv, g, r = parts(layer)
-    got = bayesgrad.projection_gradients(layer.x, dq, dk, dv, y=layer.y, context=g, logits=r)
-    return {name: getattr(got, name) for name in present(layer, (*WEIGHTS, *BIASES))}
+    got = bayesgrad.projection_gradients(layer.x, dq, dk, dv, y=layer.y)._asdict()
+    got |= bayesgrad.read_out_gradients(g, r)._asdict()
+    return {name: got[name] for name in present(layer, (*WEIGHTS, *BIASES))}
 
 
 @checks(

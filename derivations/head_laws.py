@@ -163,12 +163,12 @@ def value_law() -> list[Part]:
     step = (
         Chain(law.lhs)
         .rewrite(pull, "the law", law)
-        .rewrite(pull * (N(j) * inv(N(j))), "the responsibility is not zero", attended, lambda h: pull * h())
-        .definition(claim.rhs, "the mean pull, times the responsibility", ubar)
+        .rewrite(pull * (N(j) * inv(N(j))), "the effective count is not zero", attended, lambda h: pull * h())
+        .definition(claim.rhs, "the mean pull, times the effective count", ubar)
     )
     return [
         Part("values", law, proof),
-        Part("responsibility", claim, step, "N_j is the responsibility of key j, ubar_j the mean pull of its queries."),
+        Part("effective-count", claim, step, "N_j is the effective count of key j, ubar_j its mean pull."),
     ]
 
 

@@ -129,7 +129,7 @@ def _values() -> Iterator[Row]:
         "a query moves what it attends to",
     )
     mean = total(lambda i: a(i, j) * u(i, c), over=n) * inv(total(lambda i: a(i, j), over=n))
-    yield "values", "averaged", "divided by the responsibility", mean, "that is the mean pull, not the gradient"
+    yield "values", "averaged", "divided by the effective count", mean, "that is the mean pull, not the gradient"
     mixed = total(lambda i: a(i, j) * total(lambda f: u(i, f), over=d_v), over=n)
     yield "values", "components-mixed", "component summed out", mixed, "components do not mix"
 

@@ -12,24 +12,20 @@ from pathlib import Path
 from typing import Any
 
 FILE = Path(__file__).resolve().parent / "api.md"
-MODULES = (
-    "bayesgrad.softmax",
-    "bayesgrad.cross_entropy",
-    "bayesgrad.masks",
-    "bayesgrad.attention",
-    "bayesgrad.gradients",
-    "bayesgrad.projections",
-    "bayesgrad.heads",
-    "bayesgrad.block",
-    "bayesgrad.explain",
-    "bayesgrad.dynamics",
-    "bayesgrad.em",
-    "bayesgrad.bayes",
-    "bayesgrad.fused",
-    "bayesgrad.torch",
-    "bayesgrad.theorems",
-)
-TOP = ("attention_block_gradients", "explain")
+SECTIONS = {
+    "softmax": ("_softmax",),
+    "cross-entropy": ("_cross_entropy",),
+    "masks": ("masks",),
+    "attention": ("_attention",),
+    "gradients of a head": ("gradients", "_head"),
+    "projections": ("projections",),
+    "heads": ("heads",),
+    "the whole block": ("block",),
+    "explain": ("_explain",),
+}
+"""The functions that ``import bayesgrad`` gives, by topic, and the modules that define them; the first one explains."""
+MODULES = ("dynamics", "em", "bayes", "fused", "torch", "theorems")
+"""Modules that are imported by name."""
 
 
 def mathematics(text: str) -> str:
@@ -115,29 +111,65 @@ def public(module: Any) -> list[tuple[str, Any]]:
     return sorted(found, key=lambda pair: inspect.getsourcelines(pair[1])[1])
 
 
-def exported(module: Any) -> list[tuple[str, Any]]:
-    """Of the package's own modules only what the package exports; of the others everything public."""
+def exported(modules: tuple[str, ...]) -> list[tuple[str, Any]]:
+    """What ``import bayesgrad`` gives of some modules; everything public of those that are imported by name."""
     import bayesgrad
 
-    inside = {"dynamics", "em", "bayes", "fused", "torch", "theorems"}
-    everything = module.__name__.rpartition(".")[2] in inside
-    return [(name, x) for name, x in public(module) if everything or name in bayesgrad.__all__]
+    found: list[tuple[str, Any]] = []
+    for module in modules:
+        of = public(importlib.import_module(f"bayesgrad.{module}"))
+        found += of if module in MODULES else [(name, x) for name, x in of if name in bayesgrad.__all__]
+    return found
+
+
+def contents() -> dict[str, tuple[str, ...]]:
+    """Every section's title and its modules."""
+    return SECTIONS | {f"bayesgrad.{name}": (name,) for name in MODULES}
+
+
+class Anchors:
+    """Addresses of the titles of one page, in their order, as code hosts make them: a second `softmax` is softmax-1."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, int] = {}
+
+    def of(self, title: str) -> str:
+        """The address of the next title."""
+        name = re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+        count = self._seen[name] = self._seen.get(name, -1) + 1
+        return f"{name}-{count}" if count else name
+
+
+def entry(title: str, x: Any) -> str:
+    """One function or class."""
+    if inspect.isclass(x):
+        fields = getattr(x, "_fields", None) or tuple(getattr(x, "__dataclass_fields__", ()))
+        head = f"{title}({', '.join(fields)})"
+    else:
+        head = signature(title, x)
+    return f"### {title}\n\n```\n{head}\n```\n\n{sections(mathematics(inspect.getdoc(x) or ''))}\n"
 
 
 def reference() -> str:
     """The whole page."""
-    parts = ["# API reference\n\nWritten from the docstrings by `make docs`.\n"]
-    for name in MODULES:
-        module = importlib.import_module(name)
-        parts.append(f"## {name}\n\n{sections(mathematics(inspect.getdoc(module) or ''))}\n")
-        for title, x in exported(module):
-            if inspect.isclass(x):
-                fields = getattr(x, "_fields", None) or tuple(getattr(x, "__dataclass_fields__", ()))
-                head = f"{title}({', '.join(fields)})"
-            else:
-                head = signature(title, x)
-            parts.append(f"### {title}\n\n```\n{head}\n```\n\n{sections(mathematics(inspect.getdoc(x) or ''))}\n")
+    parts = ["# API reference\n\nWritten from the docstrings by `make docs`.\n", _conventions()]
+    anchors = Anchors()
+    for title, modules in contents().items():
+        at = anchors.of(title)
+        names = ", ".join(f"[{name}](#{anchors.of(name)})" for name, _ in exported(modules))
+        parts.append(f"- [{title}](#{at}): {names}")
+    for title, modules in contents().items():
+        module = importlib.import_module(f"bayesgrad.{modules[0]}")
+        parts.append(f"\n## {title}\n\n{sections(mathematics(inspect.getdoc(module) or ''))}\n")
+        parts += [entry(name, x) for name, x in exported(modules)]
     return "\n".join(parts)
+
+
+def _conventions() -> str:
+    return (
+        "A *label* such as `attention.routing-law` names a result of the [catalogue](catalogue.md): what the function "
+        "computes is proved,\nchecked and tested under that name.\n"
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:

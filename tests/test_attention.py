@@ -98,7 +98,7 @@ def test_the_parts_make_the_whole(xp):
     np.testing.assert_allclose(np.asarray(got.values), np.asarray(bg.value_gradient(made.weights, u)), **close)
     np.testing.assert_allclose(np.asarray(got.queries), np.asarray(bg.query_gradient(ds, k, scale=scale)), **close)
     np.testing.assert_allclose(np.asarray(got.keys), np.asarray(bg.key_gradient(ds, q, scale=scale)), **close)
-    np.testing.assert_allclose(np.asarray(bg.responsibility(made.weights)), np.asarray(made.weights).sum(-2), **close)
+    np.testing.assert_allclose(np.asarray(bg.effective_count(made.weights)), np.asarray(made.weights).sum(-2), **close)
     mean = (np.asarray(made.weights) * np.asarray(b)).sum(-1)
     np.testing.assert_allclose(np.asarray(bg.mean_compatibility(u, made.context)), mean, **close)
 

@@ -18,13 +18,13 @@ REQUIRED = [t for t in THEOREMS if t.routes["code"] == "required"]
 # One small change to the shipped text each, and a part that must notice it.
 MUTATIONS = {
     "routing sign": (
-        "gradients.py",
+        "_head.py",
         "_above_mean(xp, a, b), a)",
         "_above_mean(xp, a, b), -a)",
         "attention.routing-law",
     ),
     "no mean": (
-        "gradients.py",
+        "_head.py",
         "return b - xp.sum(a * b, axis=-1, keepdims=True)",
         "return b - xp.sum(a * b, axis=-1, keepdims=True) * 0",
         "attention.routing-law",
@@ -41,15 +41,15 @@ MUTATIONS = {
         "xp.sum(wide_u * g * 2, axis=-1)",
         "attention.delta-identity",
     ),
-    "fisher sign": ("softmax.py", "row - outer, -outer", "row - outer, outer", "softmax.jacobian"),
+    "fisher sign": ("_softmax.py", "row - outer, -outer", "row - outer, outer", "softmax.jacobian"),
     "residual sign": (
-        "cross_entropy.py",
+        "_cross_entropy.py",
         "weights_of(xp, z, None) - t",
         "weights_of(xp, z, None) + t",
         "loss.logit-gradient",
     ),
-    "value step sign": ("dynamics.py", "dv = gradient * -eta", "dv = gradient * eta", "dynamics.value-step"),
-    "proximal sign": ("em.py", "v0 - eta * xp.matmul", "v0 + eta * xp.matmul", "em.proximal-m-step"),
+    "value step sign": ("dynamics.py", "dv = gradient * -rate", "dv = gradient * rate", "dynamics.value-step"),
+    "proximal sign": ("em.py", "v0 - rate * xp.matmul", "v0 + rate * xp.matmul", "em.proximal-m-step"),
     "visible only": ("_arrays.py", "terms = keep(xp, mask, terms)", "terms = terms", "softmax.shift-invariance"),
 }
 

@@ -27,7 +27,7 @@ def test_its_parts_are_those_of_the_laws(xp):
     np.testing.assert_allclose(np.asarray(got.compatibility), b, **close)
     np.testing.assert_allclose(np.asarray(got.advantage), bg.advantage(a, b), **close)
     np.testing.assert_allclose(np.asarray(got.mean_compatibility), (a * b).sum(-1), **close)
-    np.testing.assert_allclose(np.asarray(got.responsibility), bg.responsibility(a), **close)
+    np.testing.assert_allclose(np.asarray(got.effective_count), bg.effective_count(a), **close)
     scores, values = dynamics.score_step(a, u, v, eta=0.1), dynamics.value_step(a, u, eta=0.1)
     np.testing.assert_allclose(np.asarray(got.score_step), scores.scores, **close)
     np.testing.assert_allclose(np.asarray(got.value_step), values.values, **close)

@@ -82,7 +82,7 @@ def test_the_mutants_of_the_laws_are_killed() -> None:
     assert len(verdicts) > 60
     survivors = [verdict.mutant.name for verdict in verdicts if not verdict.killed_by]
     assert len(survivors) <= 0.05 * len(verdicts), survivors
-    law = [verdict for verdict in verdicts if verdict.mutant.function == "_score_gradient"]
+    law = [verdict for verdict in verdicts if verdict.mutant.function == "score_gradient_of"]
     assert law
     assert all(verdict.killed_by for verdict in law)
     # And the module is as it was.

@@ -368,11 +368,11 @@ def test_the_laws_hold_along_the_steps_of_every_rule(tmp_path, update):
 
 def test_a_wrong_law_does_not_pass_the_observation(tmp_path, monkeypatch):
     """Negative control: with the sign of the score gradient flipped, errors and slopes say so."""
-    from bayesgrad import gradients as laws_of_the_head
+    from bayesgrad import _head as laws_of_the_head
     from bayesgrad.training.experiments.observations import observations
 
-    right = laws_of_the_head._score_gradient
-    monkeypatch.setattr(laws_of_the_head, "_score_gradient", lambda xp, a, b: -right(xp, a, b))
+    right = laws_of_the_head.score_gradient_of
+    monkeypatch.setattr(laws_of_the_head, "score_gradient_of", lambda xp, a, b: -right(xp, a, b))
     train(watched(update={"kind": "sgd", "rate": 0.3}), 0, tmp_path)
     job = runs.Job("toy", "SGD", watched(update={"kind": "sgd", "rate": 0.3}), 0)
     rows = files.read_metrics(tmp_path / "metrics.jsonl")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bayesgrad import gradients as laws_of_the_head
+from bayesgrad import _head as laws_of_the_head
 from bayesgrad.training import first_order, head_graph, watched_heads
 from bayesgrad.training.config import from_json
 from bayesgrad.training.data import Batch
@@ -75,8 +75,8 @@ def verdicts(**changes) -> dict[str, str]:
 
 
 def test_a_wrong_routing_law_is_seen(monkeypatch):
-    right = laws_of_the_head._score_gradient
-    monkeypatch.setattr(laws_of_the_head, "_score_gradient", lambda xp, a, b: -right(xp, a, b))
+    right = laws_of_the_head.score_gradient_of
+    monkeypatch.setattr(laws_of_the_head, "score_gradient_of", lambda xp, a, b: -right(xp, a, b))
     found = verdicts()
     for label in ("attention.routing-law", "attention.query-law", "attention.key-law", "dynamics.loss-decrease"):
         assert found[label] == "not confirmed", label

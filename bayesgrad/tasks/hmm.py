@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesgrad import _checks
+from bayesgrad import _validate
 from bayesgrad.bayes import hmm_filter
 
 Generator = Literal["published", "long-memory"]
@@ -56,10 +56,10 @@ class Sequences:
 
 def check(*, steps: int, states: int = 5, symbols: int = 5, generator: str = "published", rho: float = 0.85) -> None:
     """ValueError for a task that is none."""
-    _checks.natural("steps", steps, least=1)
+    _validate.natural("steps", steps, least=1)
     for name, size in (("states", states), ("symbols", symbols)):
         most = 100 // LEAST
-        if not 2 <= _checks.natural(name, size) <= most:
+        if not 2 <= _validate.natural(name, size) <= most:
             raise ValueError(f"{name}: got {size}, expected 2..{most} (each entry of a row is at least .05)")
     if generator not in GENERATORS:
         raise ValueError(f"generator: got {generator!r}, expected one of {', '.join(GENERATORS)}")
@@ -92,7 +92,7 @@ def sample_matrices(
 ) -> tuple[Floats, Floats]:
     """T (count, S, S) and E (count, S, O). ``rho`` counts for the "long-memory" generator alone."""
     check(steps=1, states=states, symbols=symbols, generator=generator, rho=rho)
-    _checks.natural("count", count, least=1)
+    _validate.natural("count", count, least=1)
     cents = _hundredths(rng, (count, states, states))
     emission = _hundredths(rng, (count, states, symbols)) / 100
     if generator == "published":
@@ -190,7 +190,7 @@ def window_posterior(T: Floats, E: Floats, observations: Ints, window: int) -> F
     It starts from the uniform law where the window reaches the first observation (then it is exact), and from the
     stationary distribution where it does not.
     """
-    _checks.natural("window", window, least=1)
+    _validate.natural("window", window, least=1)
     check_matrices(T, E)
     evidence = _evidence(E, observations)
     n = observations.shape[1]

@@ -23,10 +23,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bayesgrad import softmax
 from bayesgrad.block import attention_block_gradients
 from bayesgrad.dynamics import loss_change
 from bayesgrad.gradients import advantage
-from bayesgrad.softmax import softmax
 from bayesgrad.training.data import Batch
 from bayesgrad.training.model import Parameters, causal
 

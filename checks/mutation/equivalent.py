@@ -51,7 +51,7 @@ EQUIVALENT: tuple[Explained, ...] = (
         "xp.expand_dims(mu, axis=-3) - xp.expand_dims(wide_x, axis=-2)",
         _SQUARED,
     ),
-    Explained("cross_entropy.cross_entropy", "xp.zeros_like", "xp.ones_like", "it is multiplied by a target mass of 0"),
+    Explained("_cross_entropy.cross_entropy", "xp.zeros_like", "xp.ones_like", "the target mass there is 0"),
     *(
         Explained("dynamics._visible_range", before, after, "without keys the bound has no entries to put it into")
         for before, after in (
@@ -60,53 +60,41 @@ EQUIVALENT: tuple[Explained, ...] = (
             ("1", "0"),
         )
     ),
-    Explained("softmax.weights_of", "xp.zeros_like", "xp.ones_like", _NOTHING),
-    Explained("softmax.log_weights_of", "xp.zeros_like", "xp.ones_like", _NOTHING),
+    Explained("_softmax.weights_of", "xp.zeros_like", "xp.ones_like", _NOTHING),
+    Explained("_softmax.log_weights_of", "xp.zeros_like", "xp.ones_like", _NOTHING),
     Explained(
-        "softmax.weights_of",
+        "_softmax.weights_of",
         "weights.device.type == 'cpu'",
         "weights.device.type != 'cpu'",
         "both branches give the same weights; which is quicker depends on the device",
     ),
-    Explained("softmax.fisher", "-1", "1", "the axis is added to a vector: its last place is also its second"),
-    Explained("cross_entropy.target_mass", "1", "2", "with one class probabilities and gradients do not depend on it"),
+    Explained("_softmax.fisher", "-1", "1", "the axis is added to a vector: its last place is also its second"),
+    Explained("_cross_entropy.target_mass", "1", "2", "with one class probabilities and gradients do not depend on it"),
     Explained(
-        "cross_entropy.target_mass", "1", "0", "without classes or positions it divides an array without entries"
+        "_cross_entropy.target_mass", "1", "0", "without classes or positions it divides an array without entries"
     ),
     Explained(
-        "cross_entropy.cross_entropy", "0", "1", "a row without target mass has gradient 0 from the formula as well"
+        "_cross_entropy.cross_entropy", "0", "1", "a row without target mass has gradient 0 from the formula as well"
     ),
     Explained(
-        "attention.centre_of", "1", "2", "any centre of the values gives the same results, and with m = 1 half is one"
+        "_head._value_centre", "1", "2", "any centre of the values gives the same results, and with m = 1 half is one"
     ),
     Explained(
-        "attention._scores_and_weights",
+        "_head.scores_and_weights",
         "None if not _arrays.symbolic(xp) else head.mask",
         "head.mask if not _arrays.symbolic(xp) else None",
         "the scores of hidden pairs are -inf already, so that the mask changes nothing a second time",
     ),
     Explained("gradients.mean_compatibility", "", "_arrays.widen(xp, context, u)", "the product of u and g commutes"),
     Explained(
-        "gradients.backward", "u * made.relative", "u", "the mean is taken out a second time: it costs digits only"
+        "_head.run_backward", "u * made.relative", "u", "the mean is taken out a second time: it costs digits only"
     ),
     *(
         Explained(f"heads.{name}", f"axes - {number}", f"-{number}", _NEGATIVE)
         for name in ("split_heads", "merge_heads")
         for number in (1, 2, 3)
     ),
-    Explained("projections.over_positions", "", "len(product.shape) >= 2", "a sum over no axes is the array itself"),
-    *(
-        Explained(
-            "projections.projection_gradients",
-            f"{given} if {test} else {{}}",
-            f"{{}} if {test} else {given}",
-            _CHECKS,
-        )
-        for given, test in (
-            ("{'keys': (keys, 'n d_k'), 'values': (values, 'n d_v')}", "y is None"),
-            ("{'y': (y, 'm d_y'), 'keys': (keys, 'm d_k'), 'values': (values, 'm d_v')}", "y is not None"),
-        )
-    ),
+    Explained("_parameters.over_positions", "", "len(product.shape) >= 2", "a sum over no axes is the array itself"),
     Explained("block.attention_block_gradients", "True", "False", _CHECKS),
     Explained("dynamics.loss_decrease", "0", "1", "which gradient gives the sum its dtype: all have the same"),
     Explained("dynamics.loss_change", "", "_arrays.widen(xp, step, gradient)", "gradient times step commutes"),
@@ -122,12 +110,12 @@ EQUIVALENT: tuple[Explained, ...] = (
     Explained("em.not_variational_witness", "np.zeros", "np.ones", _SHIFT),
     Explained(
         "em.not_variational_witness",
-        "v - eta * got.values",
-        "eta * got.values - v",
+        "v - rate * got.values",
+        "rate * got.values - v",
         "the two classes that are not the target change roles: the losses are symmetric in them",
     ),
-    Explained("em.not_variational_witness", "s - eta * got.scores", "-(eta * got.scores)", "the scores s are 0"),
-    Explained("em.not_variational_witness", "s - eta * got.weights", "-(eta * got.weights)", "the scores s are 0"),
+    Explained("em.not_variational_witness", "s - rate * got.scores", "-(rate * got.scores)", "the scores s are 0"),
+    Explained("em.not_variational_witness", "s - rate * got.weights", "-(rate * got.weights)", "the scores s are 0"),
 )
 """Survivors that are no defects of the checks, each with its reason."""
 

@@ -31,9 +31,11 @@ from checks.mutation.mutate import Mutant, functions_of, living, mutants_of
 from checks.registry import CHECKS
 
 CORE = (
-    "softmax",
-    "cross_entropy",
-    "attention",
+    "_softmax",
+    "_cross_entropy",
+    "_head",
+    "_attention",
+    "_parameters",
     "gradients",
     "heads",
     "projections",

@@ -2,7 +2,7 @@
 
 A :class:`Mutant` replaces the code object of one function (``function.__code__``), so everybody who holds the
 function sees the change, no file is written, and undoing it is one assignment. The operators are named in
-:data:`OPERATORS`; each lists all the places of a function where it applies. Argument checks (calls into ``_checks``),
+:data:`OPERATORS`; each lists all the places of a function where it applies. Argument checks (calls into ``_validate``),
 default values, raised errors, annotations and strings are left alone: these are tested by tests of arguments, not by
 checks of laws.
 """
@@ -159,7 +159,7 @@ def _skipped(node: ast.AST) -> bool:
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return True
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return isinstance(node.func.value, ast.Name) and node.func.value.id == "_checks"
+        return isinstance(node.func.value, ast.Name) and node.func.value.id == "_validate"
     if isinstance(node, ast.If):
         return any(isinstance(x, ast.Raise) for x in node.body) or "validate" in ast.unparse(node.test)
     return False

@@ -89,7 +89,7 @@ Module Formulas (K : FIELD).
   Definition value_gradient (n : nat) (a u : nat -> nat -> K.t) (j c : nat) : K.t := Sum n (fun i => a i j * u i c).
 
   (** N_j = sum_i a_ij *)
-  Definition responsibility (n : nat) (a : nat -> nat -> K.t) (j : nat) : K.t := Sum n (fun i => a i j).
+  Definition effective_count (n : nat) (a : nat -> nat -> K.t) (j : nat) : K.t := Sum n (fun i => a i j).
 
   (** scale * sum_j G_ij k_jc, G the gradient in the scores *)
   Definition query_gradient (m : nat) (scale : K.t) (G k : nat -> nat -> K.t) (i c : nat) : K.t :=

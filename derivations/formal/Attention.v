@@ -246,9 +246,9 @@ Proof.
   now apply value_law_gradient.
 Qed.
 
-Theorem attention_value_law_responsibility : forall n a u j c, 0 < responsibility n a j ->
+Theorem attention_value_law_effective_count : forall n a u j c, 0 < effective_count n a j ->
   value_gradient n a u j c =
-  responsibility n a j * Sum n (fun i => a i j / responsibility n a j * u i c).
+  effective_count n a j * Sum n (fun i => a i j / effective_count n a j * u i c).
 Proof.
   intros n a u j c H. rewrite <- Sum_scal_l. apply Sum_ext. intros i _. field. lra.
 Qed.

@@ -309,10 +309,10 @@ Definition attention_value_law : Prop :=
   is_derive (fun x => Phi (contexts vis m s (put v j c x))) (v j c) (value_gradient n (weights vis m s) u j c).
 
 (** dL/dv_j = N_j ubar_j with ubar_j the a-weighted mean of the upstream gradients, where N_j is positive *)
-Definition attention_value_law_responsibility : Prop :=
-  forall n a u j c, 0 < responsibility n a j ->
+Definition attention_value_law_effective_count : Prop :=
+  forall n a u j c, 0 < effective_count n a j ->
   value_gradient n a u j c =
-  responsibility n a j * Sum n (fun i => a i j / responsibility n a j * u i c).
+  effective_count n a j * Sum n (fun i => a i j / effective_count n a j * u i c).
 
 (** [attention.query-law] dL/dq_i = scale sum_j a_ij (b_ij - bbar_i) k_j *)
 Definition attention_query_law : Prop :=

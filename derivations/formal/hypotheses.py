@@ -26,7 +26,7 @@ LISTED: tuple[tuple[str, str], ...] = (
     (r"nonempty \(?vis(?: i\))? m", "the row sees at least one key"),
     (r"vis \w = (?:true|false)", "a key is visible, or masked"),
     (r"0 < (?:eta|scale|t)", "a step size, a scale, an argument of the logarithm is positive"),
-    (r"0 < (?:w c|a k|Pcx c x|responsibility n a j)", "a probability or a weight is positive"),
+    (r"0 < (?:w c|a k|Pcx c x|effective_count n a j)", "a probability or a weight is positive"),
     (r"0 < dot d \(u i\) \(u i\)", "an upstream gradient is not zero"),
     (r"distribution (?:n|m) (?:p|q|a|a0|\(a t\))|Sum m a = 1", "weights are a distribution, or sum to one"),
     (_FOR_ALL + r"distribution (?:C|states) \([pqP] [csx]\)\)", "a distribution of outcomes for every context"),

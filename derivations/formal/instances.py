@@ -19,10 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesgrad import bayes, dynamics, em, gradients, heads, projections
+from bayesgrad import bayes, cross_entropy, dynamics, em, fisher, gradients, heads, projections, softmax
 from bayesgrad.block import attention_block_gradients
-from bayesgrad.cross_entropy import cross_entropy
-from bayesgrad.softmax import fisher, softmax
 from derivations.formal import coq, loops
 from derivations.formal.audit import between, mark
 from derivations.formal.loops import Instance
@@ -91,11 +89,8 @@ def _upstream(I: Instance, K: Kit) -> Any:
 
 
 def _projections(I: Instance, K: Kit) -> Any:
-    got = projections.projection_gradients(
-        K.array(I.x), K.array(I.dq), K.array(I.dk), K.array(I.dv), y=K.array(I.y), context=K.array(I.u),
-        logits=K.array(I.t),
-    )  # fmt: skip
-    return [got.W_Q, got.W_K, got.W_V, got.W_O]
+    got = projections.projection_gradients(K.array(I.x), K.array(I.dq), K.array(I.dk), K.array(I.dv), y=K.array(I.y))
+    return [got.W_Q, got.W_K, got.W_V, projections.read_out_gradients(K.array(I.u), K.array(I.t)).W_O]
 
 
 def _inputs(I: Instance, K: Kit) -> Any:

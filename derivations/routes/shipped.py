@@ -30,14 +30,14 @@ def whole_head(shipped: Any, t: Any) -> Any:
 # --- softmax and cross-entropy ----------------------------------------------------------------------------------------
 
 
-@ships("softmax.shift-invariance", "shift", "bayesgrad.softmax.softmax")
+@ships("softmax.shift-invariance", "shift", "bayesgrad.softmax")
 def _(shipped, t):
-    return shipped.softmax.softmax(t.s + t.xp.expand_dims(t.c, axis=-1), mask=t.mask())
+    return shipped.softmax(t.s + t.xp.expand_dims(t.c, axis=-1), mask=t.mask())
 
 
-@ships("softmax.jacobian", "jacobian", "bayesgrad.softmax.fisher", "bayesgrad.softmax.softmax")
+@ships("softmax.jacobian", "jacobian", "bayesgrad.fisher", "bayesgrad.softmax")
 def _(shipped, t):
-    F = shipped.softmax.fisher(shipped.softmax.softmax(t.s, mask=t.mask()))
+    F = shipped.fisher(shipped.softmax(t.s, mask=t.mask()))
     rows, keys = t.s.shape
     out = t.xp.zeros((rows, keys, rows, keys))
     for i in range(rows):
@@ -45,28 +45,28 @@ def _(shipped, t):
     return out
 
 
-@ships("softmax.jacobian", "normalisation", "bayesgrad.softmax.softmax")
+@ships("softmax.jacobian", "normalisation", "bayesgrad.softmax")
 def _(shipped, t):
-    return t.xp.sum(shipped.softmax.softmax(t.s, mask=t.mask()), axis=-1)
+    return t.xp.sum(shipped.softmax(t.s, mask=t.mask()), axis=-1)
 
 
-@ships("softmax.fisher", "jacobian", "bayesgrad.softmax.fisher")
+@ships("softmax.fisher", "jacobian", "bayesgrad.fisher")
 def _(shipped, t):
-    return shipped.softmax.fisher(t.a)
+    return shipped.fisher(t.a)
 
 
-@ships("softmax.fisher", "kernel", "bayesgrad.softmax.fisher")
+@ships("softmax.fisher", "kernel", "bayesgrad.fisher")
 def _(shipped, t):
     seen = t.xp.expand_dims(t.M, axis=-1)
-    return t.xp.matrix_transpose(t.xp.matmul(shipped.softmax.fisher(t.a), seen)[..., 0])
+    return t.xp.matrix_transpose(t.xp.matmul(shipped.fisher(t.a), seen)[..., 0])
 
 
-CROSS_ENTROPY = "bayesgrad.cross_entropy.cross_entropy"
+CROSS_ENTROPY = "bayesgrad.cross_entropy"
 
 
 @ships("loss.logit-gradient", "soft", CROSS_ENTROPY)
 def _(shipped, t):
-    return shipped.cross_entropy.cross_entropy(t.z, t.t, reduction="sum").logit_gradient
+    return shipped.cross_entropy(t.z, t.t, reduction="sum").logit_gradient
 
 
 def mean_of_soft(named: Named) -> Bodies:
@@ -76,7 +76,7 @@ def mean_of_soft(named: Named) -> Bodies:
 
 @ships("loss.logit-gradient", "soft", CROSS_ENTROPY, bodies=mean_of_soft)
 def _(shipped, t):
-    return shipped.cross_entropy.cross_entropy(t.z, t.t1, reduction="mean").logit_gradient
+    return shipped.cross_entropy(t.z, t.t1, reduction="mean").logit_gradient
 
 
 def weight_one(named: Named) -> Bodies:
@@ -100,123 +100,121 @@ def counted_labels(t: Any) -> Any:
 
 @ships("loss.logit-gradient", "hard", CROSS_ENTROPY, bodies=weight_one)
 def _(shipped, t):
-    return shipped.cross_entropy.cross_entropy(t.z, t.labels("y"), reduction="sum").logit_gradient
+    return shipped.cross_entropy(t.z, t.labels("y"), reduction="sum").logit_gradient
 
 
 @ships("loss.logit-gradient", "hard", CROSS_ENTROPY, bodies=weight_mean, patterns=("all", "holes"))
 def _(shipped, t):
-    return shipped.cross_entropy.cross_entropy(t.z, counted_labels(t), reduction="mean").logit_gradient
+    return shipped.cross_entropy(t.z, counted_labels(t), reduction="mean").logit_gradient
 
 
 @ships("loss.logit-gradient", "smoothed", CROSS_ENTROPY, bodies=weight_one)
 def _(shipped, t):
-    got = shipped.cross_entropy.cross_entropy(
-        t.z, t.labels("y"), reduction="sum", class_weights=t.omega, label_smoothing=t.epsilon
-    )
+    got = shipped.cross_entropy(t.z, t.labels("y"), reduction="sum", class_weights=t.omega, label_smoothing=t.epsilon)
     return got.logit_gradient
 
 
 # --- one head ---------------------------------------------------------------------------------------------------------
 
 
-@ships("attention.weight-gradient", "weights", "bayesgrad.gradients.compatibility")
+@ships("attention.weight-gradient", "weights", "bayesgrad.compatibility")
 def _(shipped, t):
     return shipped.gradients.compatibility(t.u, t.v)
 
 
-@ships("attention.routing-law", "scores", "bayesgrad.gradients.score_gradient", "bayesgrad.gradients.compatibility")
+@ships("attention.routing-law", "scores", "bayesgrad.score_gradient", "bayesgrad.compatibility")
 def _(shipped, t):
     return shipped.gradients.score_gradient(t.a, shipped.gradients.compatibility(t.u, t.v))
 
 
-@ships("attention.routing-law", "scores", "bayesgrad.gradients.attention_gradients", bodies=head_drawn)
+@ships("attention.routing-law", "scores", "bayesgrad.attention_gradients", bodies=head_drawn)
 def _(shipped, t):
     return whole_head(shipped, t).scores
 
 
-@ships("attention.routing-law", "advantage", "bayesgrad.gradients.advantage")
+@ships("attention.routing-law", "advantage", "bayesgrad.advantage")
 def _(shipped, t):
     return -t.a * shipped.gradients.advantage(t.a, shipped.gradients.compatibility(t.u, t.v))
 
 
-@ships("attention.routing-law", "fisher", "bayesgrad.softmax.fisher", "bayesgrad.gradients.compatibility")
+@ships("attention.routing-law", "fisher", "bayesgrad.fisher", "bayesgrad.compatibility")
 def _(shipped, t):
     b = t.xp.expand_dims(shipped.gradients.compatibility(t.u, t.v), axis=-1)
-    return t.xp.matmul(shipped.softmax.fisher(t.a), b)[..., 0]
+    return t.xp.matmul(shipped.fisher(t.a), b)[..., 0]
 
 
-@ships("attention.routing-law", "row-sum", "bayesgrad.gradients.score_gradient")
+@ships("attention.routing-law", "row-sum", "bayesgrad.score_gradient")
 def _(shipped, t):
     return t.xp.sum(shipped.gradients.score_gradient(t.a, shipped.gradients.compatibility(t.u, t.v)), axis=-1)
 
 
-@ships("attention.routing-law", "masked", "bayesgrad.gradients.attention_gradients", bodies=head_drawn)
+@ships("attention.routing-law", "masked", "bayesgrad.attention_gradients", bodies=head_drawn)
 def _(shipped, t):
     return (1 - t.M) * whole_head(shipped, t).scores
 
 
-@ships("attention.routing-law", "single-key", "bayesgrad.gradients.score_gradient")
+@ships("attention.routing-law", "single-key", "bayesgrad.score_gradient")
 def _(shipped, t):
     return shipped.gradients.score_gradient(t.a, shipped.gradients.compatibility(t.u, t.v))
 
 
-@ships("attention.routing-law", "bias", "bayesgrad.gradients.attention_gradients")
+@ships("attention.routing-law", "bias", "bayesgrad.attention_gradients")
 def _(shipped, t):
     return whole_head(shipped, t).bias
 
 
-@ships("attention.delta-identity", "delta", "bayesgrad.gradients.mean_compatibility")
+@ships("attention.delta-identity", "delta", "bayesgrad.mean_compatibility")
 def _(shipped, t):
     return shipped.gradients.mean_compatibility(t.u, t.g)
 
 
-@ships("attention.value-law", "values", "bayesgrad.gradients.value_gradient")
+@ships("attention.value-law", "values", "bayesgrad.value_gradient")
 def _(shipped, t):
     return shipped.gradients.value_gradient(t.a, t.u)
 
 
-@ships("attention.value-law", "values", "bayesgrad.gradients.attention_gradients", bodies=head_drawn)
+@ships("attention.value-law", "values", "bayesgrad.attention_gradients", bodies=head_drawn)
 def _(shipped, t):
     return whole_head(shipped, t).values
 
 
-@ships("attention.value-law", "responsibility", "bayesgrad.gradients.responsibility")
+@ships("attention.value-law", "effective-count", "bayesgrad.effective_count")
 def _(shipped, t):
-    return t.xp.expand_dims(shipped.gradients.responsibility(t.a), axis=-1) * t.ubar
+    return t.xp.expand_dims(shipped.gradients.effective_count(t.a), axis=-1) * t.ubar
 
 
-@ships("attention.query-law", "queries", "bayesgrad.gradients.query_gradient", "bayesgrad.gradients.score_gradient")
+@ships("attention.query-law", "queries", "bayesgrad.query_gradient", "bayesgrad.score_gradient")
 def _(shipped, t):
     ds = shipped.gradients.score_gradient(t.a, shipped.gradients.compatibility(t.u, t.v))
     return shipped.gradients.query_gradient(ds, t.k, scale=t.scale)
 
 
-@ships("attention.query-law", "queries", "bayesgrad.gradients.attention_gradients")
+@ships("attention.query-law", "queries", "bayesgrad.attention_gradients")
 def _(shipped, t):
     return whole_head(shipped, t).queries
 
 
-@ships("attention.query-law", "covariance", "bayesgrad.gradients.attention_gradients")
+@ships("attention.query-law", "covariance", "bayesgrad.attention_gradients")
 def _(shipped, t):
     return whole_head(shipped, t).queries
 
 
-@ships("attention.query-law", "scale", "bayesgrad.gradients.attention_gradients")
+@ships("attention.query-law", "scale", "bayesgrad.attention_gradients")
 def _(shipped, t):
     return whole_head(shipped, t).scale
 
 
-@ships("attention.key-law", "keys", "bayesgrad.gradients.key_gradient", "bayesgrad.gradients.score_gradient")
+@ships("attention.key-law", "keys", "bayesgrad.key_gradient", "bayesgrad.score_gradient")
 def _(shipped, t):
     ds = shipped.gradients.score_gradient(t.a, shipped.gradients.compatibility(t.u, t.v))
     return shipped.gradients.key_gradient(ds, t.q, scale=t.scale)
 
 
-@ships("attention.key-law", "keys", "bayesgrad.gradients.attention_gradients")
+@ships("attention.key-law", "keys", "bayesgrad.attention_gradients")
 def _(shipped, t):
     return whole_head(shipped, t).keys
 
 
-@ships("attention.key-law", "sum", "bayesgrad.gradients.attention_gradients", patterns=("all", "holes"))
+@ships("attention.key-law", "sum", "bayesgrad.attention_gradients", patterns=("all", "holes"))
 def _(shipped, t):
     return t.xp.sum(whole_head(shipped, t).keys, axis=-2)

@@ -18,7 +18,7 @@ def projections(shipped: Any, t: Any) -> Any:
     return shipped.projections.projection_gradients(t.x, got.queries, got.keys, got.values, y=t["x'"])
 
 
-PROJECTIONS = ("bayesgrad.projections.projection_gradients", "bayesgrad.gradients.attention_gradients")
+PROJECTIONS = ("bayesgrad.projection_gradients", "bayesgrad.attention_gradients")
 
 
 @ships("attention.projection-laws", "W_Q", *PROJECTIONS)
@@ -44,11 +44,11 @@ def _(shipped, t):
 def read_out(shipped: Any, t: Any) -> Any:
     """The gradients of the read-out; the head's own gradients are not asked for and stand for themselves."""
     z = t.xp.matmul(t.g, t.W_O) + t.c_O
-    r = shipped.cross_entropy.cross_entropy(z, t.t, reduction="sum").logit_gradient
-    return shipped.projections.projection_gradients(t.g, t.g, t.g, t.g, context=t.g, logits=r)
+    r = shipped.cross_entropy(z, t.t, reduction="sum").logit_gradient
+    return shipped.projections.read_out_gradients(t.g, r)
 
 
-READ_OUT = ("bayesgrad.projections.projection_gradients", CROSS_ENTROPY)
+READ_OUT = ("bayesgrad.read_out_gradients", CROSS_ENTROPY)
 
 
 @ships("attention.projection-laws", "W_O", *READ_OUT)
@@ -61,7 +61,7 @@ def _(shipped, t):
     return read_out(shipped, t).c_O
 
 
-BLOCK = "bayesgrad.block.attention_block_gradients"
+BLOCK = "bayesgrad.attention_block_gradients"
 BLOCK_SIZES = (("d_x", 1), ("d_k", 5), ("d_v", 4), ("C", 6))
 
 
@@ -147,31 +147,31 @@ for _part, _field in (("W_O", "W_O"), ("c_O", "c_O")):
 @ships("attention.upstream", "upstream", CROSS_ENTROPY)
 def _(shipped, t):
     z = t.xp.matmul(t.g, t.W_O) + t.c_O
-    r = shipped.cross_entropy.cross_entropy(z, t.t, reduction="sum").logit_gradient
+    r = shipped.cross_entropy(z, t.t, reduction="sum").logit_gradient
     return t.xp.matmul(r, t.xp.matrix_transpose(t.W_O))
 
 
-@ships("attention.input-law", "queries' input", "bayesgrad.projections.input_gradients", PROJECTIONS[1])
+@ships("attention.input-law", "queries' input", "bayesgrad.input_gradients", PROJECTIONS[1])
 def _(shipped, t):
     got = whole_head(shipped, t)
     back = shipped.projections.input_gradients(got.queries, got.keys, got.values, t.W_Q, t.W_K, t.W_V, cross=True)
     return back.x
 
 
-@ships("attention.input-law", "keys' input", "bayesgrad.projections.input_gradients", PROJECTIONS[1])
+@ships("attention.input-law", "keys' input", "bayesgrad.input_gradients", PROJECTIONS[1])
 def _(shipped, t):
     got = whole_head(shipped, t)
     back = shipped.projections.input_gradients(got.queries, got.keys, got.values, t.W_Q, t.W_K, t.W_V, cross=True)
     return back.y
 
 
-@ships("attention.input-law", "self-attention", "bayesgrad.projections.input_gradients", PROJECTIONS[1])
+@ships("attention.input-law", "self-attention", "bayesgrad.input_gradients", PROJECTIONS[1])
 def _(shipped, t):
     got = whole_head(shipped, t)
     return shipped.projections.input_gradients(got.queries, got.keys, got.values, t.W_Q, t.W_K, t.W_V).x
 
 
-GROUPED = "bayesgrad.heads.grouped_attention_gradients"
+GROUPED = "bayesgrad.grouped_attention_gradients"
 GROUPS = (("n", 3), ("m", 5), ("H", 4), ("G", 2), ("d_k", 1), ("d_v", 6))
 
 

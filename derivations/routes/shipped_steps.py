@@ -69,7 +69,7 @@ for _part in ("advantage", "one-query", "uniform"):
     ships("dynamics.feedback", _part, "bayesgrad.dynamics.feedback")(_advantage_change)
 
 
-@ships("dynamics.feedback", "with-scores", "bayesgrad.dynamics.score_step", "bayesgrad.gradients.compatibility")
+@ships("dynamics.feedback", "with-scores", "bayesgrad.dynamics.score_step", "bayesgrad.compatibility")
 def _(shipped, t):
     moved = shipped.dynamics.score_step(t.a, t.u, t.v, eta=t.eta).weights
     return t.xp.sum(moved * shipped.gradients.compatibility(t.u, t.v), axis=-1)
@@ -132,11 +132,11 @@ def _(shipped, t):
     return shipped.dynamics.weight_space_value_step(t["x'"], _value_gradient(shipped, t), eta=t.eta)
 
 
-@ships("dynamics.natural-routing", "solutions", "bayesgrad.dynamics.natural_direction", "bayesgrad.softmax.fisher")
+@ships("dynamics.natural-routing", "solutions", "bayesgrad.dynamics.natural_direction", "bayesgrad.fisher")
 def _(shipped, t):
     b = shipped.gradients.compatibility(t.u, t.v)
     natural = t.xp.expand_dims(shipped.dynamics.natural_direction(b, mask=t.mask()), axis=-1)
-    return t.xp.matrix_transpose(t.xp.matmul(shipped.softmax.fisher(t.a), natural)[..., 0])
+    return t.xp.matrix_transpose(t.xp.matmul(shipped.fisher(t.a), natural)[..., 0])
 
 
 @ships("dynamics.natural-routing", "pseudo-inverse", "bayesgrad.dynamics.natural_direction")
@@ -213,7 +213,7 @@ def _(shipped, t):
     return got[0]
 
 
-@ships("em.gaussian-mixture", "responsibilities", "bayesgrad.attention.attention", patterns=("all",))
+@ships("em.gaussian-mixture", "responsibilities", "bayesgrad.attention", patterns=("all",))
 def _(shipped, t):
     bias = one_row(t.xp.log(t.pi))
-    return shipped.attention.attention(one_row(t.q), t.k, t.k, bias=bias, scale=t.scale).weights[0]
+    return shipped.attention(one_row(t.q), t.k, t.k, bias=bias, scale=t.scale).weights[0]

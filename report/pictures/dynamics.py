@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from bayesgrad import softmax
 from bayesgrad.dynamics import feedback, natural_direction, saturation_bound, value_step
 from bayesgrad.gradients import advantage
-from bayesgrad.softmax import softmax
 from report.draw import Canvas
 from report.pictures import picture
 from report.pictures.head import matrix, row_gradient, simplex, triangle

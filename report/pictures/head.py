@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from bayesgrad import fisher, softmax
 from bayesgrad.gradients import score_gradient, value_gradient
-from bayesgrad.softmax import fisher, softmax
 from report.draw import Canvas, Point
 from report.pictures import picture
 

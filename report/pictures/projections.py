@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayesgrad import softmax
 from bayesgrad.gradients import advantage, key_gradient, query_gradient, score_gradient
-from bayesgrad.softmax import softmax
 from report.draw import Canvas
 from report.pictures import picture
 from report.pictures.head import matrix, row_gradient

@@ -7,10 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from bayesgrad.attention import attention
+from bayesgrad import attention, softmax
 from bayesgrad.dynamics import feedback, saturation_bound, value_step
 from bayesgrad.gradients import advantage, compatibility, score_gradient, value_gradient
-from bayesgrad.softmax import softmax
 
 TOLERANCE = 1e-12
 

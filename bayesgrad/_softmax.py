@@ -15,23 +15,27 @@ The array-API standard has none of these functions.
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from bayesgrad import _arrays, _checks
-from bayesgrad._types import Array, Bools, Floats
+import numpy as np
+
+from bayesgrad import _arrays, _validate
+from bayesgrad._types import Array, ArrayT, Bools, Floats
 
 
-def _checked(scores: Array, mask: Array) -> tuple[_arrays.Namespace, Array, Array]:
-    xp = _checks.floats(scores=scores)
-    _checks.shapes(scores=(scores, "keys"))
-    _checks.booleans(xp, "mask", mask, scores)
-    _checks.broadcastable("mask", mask, tuple(scores.shape))
+def _checked(scores: Array, mask: Array | None) -> tuple[_arrays.Namespace, Any, Any]:
+    """The namespace, the scores in their accumulation dtype, and the mask in their shape."""
+    xp = _validate.floats(scores=scores)
+    _validate.shapes(scores=(scores, "keys"))
+    _validate.booleans(xp, "mask", mask, scores)
+    _validate.broadcastable("mask", mask, tuple(scores.shape))
     if mask is not None:
         mask = _arrays.namespace_of(mask).broadcast_to(mask, tuple(scores.shape))
     return xp, _arrays.widen(xp, scores), mask
 
 
-def weights_of(xp: _arrays.Namespace, scores: Array, mask: Array) -> Array:
-    """Softmax without looking at the arguments: what the other modules call."""
+def weights_of(xp: _arrays.Namespace, scores: Any, mask: Any) -> Any:
+    """Softmax without argument checks: what the other modules call."""
     if scores.shape[-1] == 0:
         return xp.zeros_like(scores)
     if _arrays.is_torch(xp) and _arrays.outside_any_graph(scores):
@@ -47,8 +51,8 @@ def weights_of(xp: _arrays.Namespace, scores: Array, mask: Array) -> Array:
 
 
 def softmax(
-    scores: Floats[Array, "*rows keys"], *, mask: Bools[Array, "*_"] | None = None
-) -> Floats[Array, "*rows keys"]:
+    scores: Floats[ArrayT, "*rows keys"], *, mask: Bools[Array, "*_"] | None = None
+) -> Floats[ArrayT, "*rows keys"]:
     """a = exp(s) / sum exp(s) over the visible entries of the last axis; 0 at hidden entries and on empty rows.
 
     Args:
@@ -70,13 +74,25 @@ def softmax(
     [[0.0, 0.0]]
     """
     xp, wide, mask = _checked(scores, mask)
-    return _arrays.narrow(xp, scores.dtype, weights_of(xp, wide, mask))
+    return _arrays.narrow(xp, scores, weights_of(xp, wide, mask))
 
 
-def logsumexp(scores: Floats[Array, "*rows keys"], *, mask: Bools[Array, "*_"] | None = None) -> Floats[Array, "*rows"]:
+def logsumexp(
+    scores: Floats[ArrayT, "*rows keys"], *, mask: Bools[Array, "*_"] | None = None
+) -> Floats[ArrayT, "*rows"]:
     """log sum exp(s) over the visible entries of the last axis, in nats; -inf on an empty row.
 
-    Args, errors: as :func:`softmax`. Returns (...). Source: standard.
+    Args:
+        scores: (..., m), real floating.
+        mask: booleans that broadcast to the scores, True = visible.
+
+    Returns:
+        (...), in the dtype of the scores; -inf on an empty row.
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape.
+
+    Source: standard.
 
     >>> import numpy as np
     >>> float(logsumexp(np.zeros(4)).round(12)), round(float(np.log(4)), 12)
@@ -84,17 +100,17 @@ def logsumexp(scores: Floats[Array, "*rows keys"], *, mask: Bools[Array, "*_"] |
     """
     xp, wide, mask = _checked(scores, mask)
     if wide.shape[-1] == 0:
-        return _arrays.full_like(xp, scores, tuple(scores.shape)[:-1], -math.inf)
+        return _arrays.narrow(xp, scores, _arrays.full_like(xp, scores, tuple(scores.shape)[:-1], -math.inf))
     terms, total, top = _arrays.exp_visible(xp, wide, mask)
     value = top + xp.log(total)
     if not _arrays.symbolic(xp):
         empty = xp.max(terms, axis=-1, keepdims=True) == 0
         value = xp.where(empty, _arrays.full_like(xp, value, (), -math.inf), value)
-    return _arrays.narrow(xp, scores.dtype, value[..., 0])
+    return _arrays.narrow(xp, scores, value[..., 0])
 
 
-def log_weights_of(xp: _arrays.Namespace, scores: Array, mask: Array) -> Array:
-    """Log-softmax without looking at the arguments."""
+def log_weights_of(xp: _arrays.Namespace, scores: Any, mask: Any) -> Any:
+    """Log-softmax without argument checks."""
     if scores.shape[-1] == 0:
         return xp.zeros_like(scores)
     _, total, top = _arrays.exp_visible(xp, scores, mask)
@@ -104,30 +120,43 @@ def log_weights_of(xp: _arrays.Namespace, scores: Array, mask: Array) -> Array:
 
 
 def log_softmax(
-    scores: Floats[Array, "*rows keys"], *, mask: Bools[Array, "*_"] | None = None
-) -> Floats[Array, "*rows keys"]:
+    scores: Floats[ArrayT, "*rows keys"], *, mask: Bools[Array, "*_"] | None = None
+) -> Floats[ArrayT, "*rows keys"]:
     """s - log sum exp(s) over the visible entries, in nats; -inf at hidden entries and on empty rows.
 
-    Args, errors: as :func:`softmax`. Returns (..., m). Source: standard.
+    Args:
+        scores: (..., m), real floating.
+        mask: booleans that broadcast to the scores, True = visible.
+
+    Returns:
+        (..., m), in the dtype of the scores; -inf at hidden entries and on empty rows.
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape.
+
+    Source: standard.
 
     >>> import numpy as np
     >>> log_softmax(np.asarray([0.0, -1000.0])).tolist()
     [0.0, -1000.0]
     """
     xp, wide, mask = _checked(scores, mask)
-    return _arrays.narrow(xp, scores.dtype, log_weights_of(xp, wide, mask))
+    return _arrays.narrow(xp, scores, log_weights_of(xp, wide, mask))
 
 
-def fisher(weights: Floats[Array, "*rows keys"], *, validate: bool = True) -> Floats[Array, "*rows keys keys"]:
+def fisher(weights: Floats[ArrayT, "*rows keys"], *, validate: bool = True) -> Floats[ArrayT, "*rows keys keys"]:
     """F = diag(a) - a a^T: the Jacobian of softmax, and the Fisher information of the categorical in its scores.
 
     Positive semidefinite; its kernel is the constants on the visible keys (and every coordinate with weight 0).
 
     Args:
-        weights: (..., m), rows that sum to 1, or 0 on empty rows (looked at unless ``validate=False``).
+        weights: (..., m), rows that sum to 1, or 0 on empty rows (checked unless ``validate=False``).
 
     Returns:
         (..., m, m), symmetric.
+
+    Raises:
+        TypeError, ValueError: an argument of the wrong kind, dtype or shape, or rows that are no distributions.
 
     Labels: softmax.jacobian, softmax.fisher. Source: ours (standard).
 
@@ -135,18 +164,18 @@ def fisher(weights: Floats[Array, "*rows keys"], *, validate: bool = True) -> Fl
     >>> fisher(np.asarray([0.5, 0.5])).tolist()
     [[0.25, -0.25], [-0.25, 0.25]]
     """
-    xp = _checks.floats(weights=weights)
-    _checks.shapes(weights=(weights, "keys"))
+    xp = _validate.floats(weights=weights)
+    _validate.shapes(weights=(weights, "keys"))
     if validate:
-        _checks.distributions(xp, "weights", weights)
+        _validate.distributions(xp, "weights", weights)
     a = _arrays.widen(xp, weights)
     keys = a.shape[-1]
     if _arrays.symbolic(xp):
-        same = _arrays.np.eye(keys, dtype=bool)
+        same = np.eye(keys, dtype=bool)
     else:
         index = xp.arange(keys, device=_arrays.device_of(a))
         same = xp.expand_dims(index, axis=-1) == index
     row, column = xp.expand_dims(a, axis=-1), xp.expand_dims(a, axis=-2)
     outer = row * column
     # a_j (delta_jk - a_k): the diagonal as a_j - a_j^2, so that a one-hot row gives exactly 0.
-    return _arrays.narrow(xp, weights.dtype, xp.where(same, row - outer, -outer))
+    return _arrays.narrow(xp, weights, xp.where(same, row - outer, -outer))

@@ -9,67 +9,79 @@ r"""Everything that the laws say about one head, in one object that can be read 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesgrad import _arrays, _checks
-from bayesgrad._types import Array, Bools, Floats, Real, Scale
-from bayesgrad.attention import Attention, checked, context_of, weigh
-from bayesgrad.gradients import AttentionGradients, _advantage, backward
+from bayesgrad import _arrays, _validate
+from bayesgrad._attention import Attention
+from bayesgrad._head import (
+    AttentionGradients,
+    advantage_of,
+    context_of,
+    prepare_head,
+    run_backward,
+    run_forward,
+    used_weights,
+)
+from bayesgrad._types import Array, ArrayT, Bools, Floats, Generic, Real
 
 _SHOWN = 8
 """Queries and keys that the repr shows at most."""
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class Explanation:
+def _first(x: Any, axes: int) -> np.ndarray[Any, np.dtype[Any]]:
+    """The first of the leading axes as a NumPy array, to print or to draw."""
+    found = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x, dtype=float)
+    shape = found.shape[found.ndim - axes :]
+    return np.asarray(found.reshape(-1, *shape)[0]) if found.size else found.reshape(shape)
+
+
+class Explanation(NamedTuple, Generic[ArrayT]):
     """What one head does and what a step of size ``eta`` of its scores or of its values would do, to first order.
 
     Attributes:
         attention: scores, weights a, context g.
         gradients: dL/da = b, dL/ds, dL/dv, dL/dq, dL/dk.
-        compatibility, advantage: b and A (..., n, m). mean_compatibility: bbar (..., n). responsibility: N (..., m).
-        score_step: ds (..., n, m). value_step: dv (..., m, d_v).
+        compatibility, advantage: b and A (..., n, m).
+        mean_compatibility: bbar (..., n).
+        effective_count: N (..., m).
+        score_step: ds (..., n, m).
+        value_step: dv (..., m, d_v).
         loss_by_scores, loss_by_values: the predicted dL of each step (no axes).
         advantage_change: dA (..., n, m) after the value step, with a and u held fixed.
-        eta: the step size.
+        eta: the step size (no axes).
     """
 
-    attention: Attention
-    gradients: AttentionGradients
-    compatibility: Array
-    advantage: Array
-    mean_compatibility: Array
-    responsibility: Array
-    score_step: Array
-    value_step: Array
-    loss_by_scores: Array
-    loss_by_values: Array
-    advantage_change: Array
-    eta: Real
+    attention: Attention[ArrayT]
+    gradients: AttentionGradients[ArrayT]
+    compatibility: ArrayT
+    advantage: ArrayT
+    mean_compatibility: ArrayT
+    effective_count: ArrayT
+    score_step: ArrayT
+    value_step: ArrayT
+    loss_by_scores: ArrayT
+    loss_by_values: ArrayT
+    advantage_change: ArrayT
+    eta: ArrayT
 
     @property
-    def weights(self) -> Array:
+    def weights(self) -> ArrayT:
         """a (..., n, m)."""
         return self.attention.weights
-
-    def _first(self, x: Array, axes: int) -> np.ndarray:
-        x = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x, dtype=float)
-        return x.reshape(-1, *x.shape[x.ndim - axes :])[0] if x.size else x.reshape(x.shape[x.ndim - axes :])
 
     def __repr__(self) -> str:
         *leading, n, m = self.weights.shape
         which = f"the first of {tuple(leading)} heads, " if leading else ""
         lines = [
-            f"Explanation: {which}{n} queries, {m} keys, step eta = {self.eta:g}",
-            f"  predicted dL: {float(self.loss_by_scores):.4g} by a step of the scores, "
-            f"{float(self.loss_by_values):.4g} by a step of the values",
+            f"Explanation: {which}{n} queries, {m} keys, step eta = {float(_first(self.eta, 0)):g}",
+            f"  predicted dL: {float(_first(self.loss_by_scores, 0)):.4g} by a step of the scores, "
+            f"{float(_first(self.loss_by_values, 0)):.4g} by a step of the values",
         ]
         names = ("a", "b", "A", "ds")
-        tables = [self._first(x, 2) for x in (self.weights, self.compatibility, self.advantage, self.score_step)]
-        N = self._first(self.responsibility, 1)
+        tables = [_first(x, 2) for x in (self.weights, self.compatibility, self.advantage, self.score_step)]
+        N = _first(self.effective_count, 1)
         keys = min(m, _SHOWN)
         lines.append("  " + " " * 14 + "".join(f"{f'key {j}':>10}" for j in range(keys)) + (" ..." if m > keys else ""))
         for i in range(min(n, _SHOWN)):
@@ -81,7 +93,7 @@ class Explanation:
             lines.append("  ...")
         lines.append(f"  {'all':<10}{'N':>3} " + "".join(f"{N[j]:>10.4f}" for j in range(keys)))
         lines.append(
-            "  a weight, b = u.v compatibility, A advantage (descent raises the score where A > 0), N responsibility"
+            "  a weight, b = u.v compatibility, A advantage (descent raises the score where A > 0), N effective count"
         )
         return "\n".join(lines)
 
@@ -105,11 +117,11 @@ class Explanation:
             _, axes = plt.subplots(1, 3, figsize=(11, 3.2), layout="constrained")
         panels = (("weights a", self.weights), ("advantage A", self.advantage), ("score step ds", self.score_step))
         for ax, (title, values) in zip(axes, panels, strict=True):
-            values = self._first(values, 2)
+            shown = _first(values, 2)
             signed = title != "weights a"
-            top = float(np.nanmax(np.abs(values), initial=0)) or 1.0
+            top = float(np.nanmax(np.abs(shown), initial=0)) or 1.0
             image = ax.imshow(
-                values, cmap="RdBu_r" if signed else "Greys", vmin=-top if signed else 0, vmax=top if signed else 1
+                shown, cmap="RdBu_r" if signed else "Greys", vmin=-top if signed else 0, vmax=top if signed else 1
             )
             ax.set(title=title, xlabel="key j", ylabel="query i")
             ax.figure.colorbar(image, ax=ax, shrink=0.8)
@@ -117,25 +129,25 @@ class Explanation:
 
 
 def explain(
-    q: Floats[Array, "*batch queries width"],
-    k: Floats[Array, "*batch keys width"],
-    v: Floats[Array, "*batch keys values"],
-    u: Floats[Array, "*batch queries values"],
+    q: Floats[ArrayT, "*batch queries width"],
+    k: Floats[ArrayT, "*batch keys width"],
+    v: Floats[ArrayT, "*batch keys values"],
+    u: Floats[ArrayT, "*batch queries values"],
     *,
     mask: Bools[Array, "*_"] | None = None,
-    bias: Floats[Array, "*_"] | None = None,
-    scale: Scale = None,
-    dropout: Floats[Array, "*_"] | None = None,
+    bias: Floats[ArrayT, "*_"] | None = None,
+    scale: Real | None = None,
+    dropout: Floats[ArrayT, "*_"] | None = None,
     eta: Real = 1.0,
-) -> Explanation:
-    """Weights, compatibilities, advantages, responsibilities and predicted first-order changes of one head.
+) -> Explanation[ArrayT]:
+    """Weights, compatibilities, advantages, effective counts and predicted first-order changes of one head.
 
     Args:
         q, k, v, u, mask, bias, scale, dropout: as in :func:`bayesgrad.attention_gradients`.
         eta: the step size of the predicted changes.
 
     Returns:
-        :class:`Explanation`, in the library, dtype and device of the inputs.
+        :class:`Explanation`, in the library, dtype and device of the inputs; it prints as a table.
 
     Raises:
         TypeError, ValueError: an argument of the wrong kind, dtype or shape.
@@ -151,36 +163,33 @@ def explain(
                   A     1.0000   -1.0000
                  ds     0.5000   -0.5000
       all         N     0.5000    0.5000
-      a weight, b = u.v compatibility, A advantage (descent raises the score where A > 0), N responsibility
+      a weight, b = u.v compatibility, A advantage (descent raises the score where A > 0), N effective count
     """
-    _checks.floats(u=u)
-    head = checked(q, k, v, u, mask, bias, scale, dropout)
+    _validate.floats(u=u)
+    head = prepare_head(q, k, v, u, mask=mask, bias=bias, scale=scale, dropout=dropout)
     xp = head.xp
-    eta = _checks.real(xp, "eta", eta)
-    weighed = weigh(head)
-    made = Attention(weighed.scores, weighed.weights, context_of(head, weighed))
-    got = backward(head, weighed, None if bias is None else tuple(bias.shape))
-    used = made.weights if head.dropout is None else made.weights * head.dropout
-    value_step = got.values * -eta
+    step = _validate.real(xp, "eta", eta)
+    made = run_forward(head)
+    weights, context = made.weights, context_of(head, made)
+    got = run_backward(head, made)
+    value_step = got.values * -step
     change = xp.matmul(head.u, _arrays.transpose(xp, value_step))
     change = change if head.dropout is None else change * head.dropout
-    narrow = _arrays.narrow
-    # With dropout the context holds a D: u.g is the mean of b all the same.
-    mean = xp.sum(head.u * made.context, axis=-1)
     found = {
         "compatibility": got.weights,
-        "advantage": _advantage(xp, made.weights, got.weights),
-        "mean_compatibility": mean,
-        "responsibility": xp.sum(used, axis=-2),
-        "score_step": got.scores * -eta,
+        "advantage": advantage_of(xp, weights, got.weights),
+        # With dropout the context holds a D: u.g is the mean of b all the same.
+        "mean_compatibility": xp.sum(head.u * context, axis=-1),
+        "effective_count": xp.sum(used_weights(head, weights), axis=-2),
+        "score_step": got.scores * -step,
         "value_step": value_step,
-        "loss_by_scores": xp.sum(got.scores * got.scores) * -eta,
-        "loss_by_values": xp.sum(got.values * got.values) * -eta,
-        "advantage_change": _advantage(xp, made.weights, change),
+        "loss_by_scores": xp.sum(got.scores * got.scores) * -step,
+        "loss_by_values": xp.sum(got.values * got.values) * -step,
+        "advantage_change": advantage_of(xp, weights, change),
+        "eta": _arrays.full_like(xp, context, (), 1.0) * step,
     }
     return Explanation(
-        attention=Attention(*narrow(xp, q.dtype, *made)),
-        gradients=AttentionGradients(*narrow(xp, q.dtype, *got)),
-        eta=eta,
-        **{name: narrow(xp, q.dtype, x) for name, x in found.items()},
+        attention=Attention(*_arrays.narrow_all(xp, q, made.scores, weights, context)),
+        gradients=AttentionGradients(*_arrays.narrow_all(xp, q, *got)),
+        **{name: _arrays.narrow(xp, q, x) for name, x in found.items()},
     )

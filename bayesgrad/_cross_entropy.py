@@ -19,59 +19,65 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import NamedTuple
+from typing import Any, NamedTuple, get_args
 
-from bayesgrad import _arrays, _checks
-from bayesgrad._types import Array, Floats, Real
-from bayesgrad.softmax import log_weights_of, weights_of
+from bayesgrad import _arrays, _validate
+from bayesgrad._softmax import log_weights_of, weights_of
+from bayesgrad._types import Array, ArrayT, Floats, Generic, Ints, Real, Reduction
 
-REDUCTIONS = ("mean", "sum", "none")
+REDUCTIONS = get_args(Reduction)
 
 
-class CrossEntropy(NamedTuple):
+class CrossEntropy(NamedTuple, Generic[ArrayT]):
     """The loss in nats (no axes, or (...) for ``reduction="none"``) and r = dL/dz (..., C)."""
 
-    loss: Array
-    logit_gradient: Array
+    loss: ArrayT
+    logit_gradient: ArrayT
 
 
-class Options(NamedTuple):
+class LossOptions(NamedTuple):
     """The options of a call after checking, class weights in the accumulation dtype."""
 
     reduction: str
     ignore_index: int
-    omega: Array
-    smoothing: Array
+    omega: Any
+    smoothing: Any
 
 
-def options(
-    xp: _arrays.Namespace, classes: int, reduction: str, ignore_index: int, class_weights: Array, label_smoothing: Real
-) -> Options:
-    """Look at the options once, for the dense and for the fused form."""
-    _checks.choice("reduction", reduction, REDUCTIONS)
+def loss_options(
+    xp: _arrays.Namespace,
+    classes: int,
+    *,
+    reduction: str,
+    ignore_index: int,
+    class_weights: Array | None,
+    label_smoothing: Real,
+) -> LossOptions:
+    """Validate the options once, for the dense and for the tiled form."""
+    _validate.choice("reduction", reduction, REDUCTIONS)
     if class_weights is not None:
-        _checks.vector("class_weights", class_weights, "C", classes)
-    smoothing = _checks.real(xp, "label_smoothing", label_smoothing)
+        _validate.vector("class_weights", class_weights, "C", classes)
+    smoothing = _validate.real(xp, "label_smoothing", label_smoothing)
     if isinstance(smoothing, float) and not 0 <= smoothing <= 1:
         raise ValueError(f"label_smoothing: got {label_smoothing!r}, expected a number in [0, 1]")
     if isinstance(ignore_index, bool) or not isinstance(ignore_index, numbers.Integral):
         raise TypeError(f"ignore_index: got {type(ignore_index).__name__}, expected an integer")
-    return Options(reduction, int(ignore_index), _arrays.widen(xp, class_weights), smoothing)
+    return LossOptions(reduction, int(ignore_index), _arrays.widen(xp, class_weights), smoothing)
 
 
 def target_mass(
-    xp: _arrays.Namespace, targets: Array, like: Array, shape: tuple[int, ...], chosen: Options, validate: bool
-) -> Array:
+    xp: _arrays.Namespace, targets: Array, like: Array, shape: tuple[int, ...], chosen: LossOptions, validate: bool
+) -> Any:
     """t (..., C), the one normal form of every variant, in the accumulation dtype. ``like`` gives dtype and device."""
     wide = _arrays.widen(xp, like)
     symbolic, classes = _arrays.symbolic(xp), shape[-1]
-    if _checks.is_floating(xp, targets):
-        _checks.floats(logits=like, targets=targets)
-        _checks.same_shape("targets", targets, shape, "the logits")
+    if _validate.is_floating(xp, targets):
+        _validate.floats(logits=like, targets=targets)
+        _validate.same_shape("targets", targets, shape, "the logits")
         hot, share = _arrays.widen(xp, targets), None
     else:
-        _checks.integers(xp, "targets", targets, like)
-        _checks.same_shape("targets", targets, shape[:-1], "the logits without their last axis")
+        _validate.integers(xp, "targets", targets, like)
+        _validate.same_shape("targets", targets, shape[:-1], "the logits without their last axis")
         hot = _one_hot(xp, targets, wide, shape, chosen.ignore_index, validate)
         share = hot if chosen.omega is None else hot * chosen.omega
     t, smoothing = hot, chosen.smoothing
@@ -90,9 +96,10 @@ def target_mass(
 
 
 def _one_hot(
-    xp: _arrays.Namespace, y: Array, like: Array, shape: tuple[int, ...], ignore: int, validate: bool
-) -> Array:
-    own, classes, y = _arrays.namespace_of(y), shape[-1], _arrays.wide_integers(y)
+    xp: _arrays.Namespace, targets: Array, like: Any, shape: tuple[int, ...], ignore: int, validate: bool
+) -> Any:
+    """1 at the class of each counted position, 0 elsewhere."""
+    own, classes, y = _arrays.namespace_of(targets), shape[-1], _arrays.wide_integers(targets)
     counted = y != ignore
     if validate and _arrays.concrete(y):
         outside = own.logical_and(counted, own.logical_or(y < 0, y >= classes))
@@ -104,15 +111,15 @@ def _one_hot(
 
 
 def cross_entropy(
-    logits: Floats[Array, "*batch classes"],
-    targets: Array,
+    logits: Floats[ArrayT, "*batch classes"],
+    targets: Ints[Array, "*batch"] | Floats[ArrayT, "*batch classes"],
     *,
-    reduction: str = "mean",
+    reduction: Reduction = "mean",
     ignore_index: int = -100,
-    class_weights: Floats[Array, " classes"] | None = None,
+    class_weights: Floats[ArrayT, " classes"] | None = None,
     label_smoothing: Real = 0.0,
     validate: bool = True,
-) -> CrossEntropy:
+) -> CrossEntropy[ArrayT]:
     """Cross-entropy in nats and its gradient in the logits.
 
     Args:
@@ -123,7 +130,7 @@ def cross_entropy(
         ignore_index: an index that takes no part (hard targets only).
         class_weights: omega (C,).
         label_smoothing: eps in [0, 1].
-        validate: whether index targets are looked at; out of range raises.
+        validate: whether index targets are checked; out of range raises.
 
     Returns:
         ``CrossEntropy(loss, logit_gradient)``.
@@ -138,9 +145,16 @@ def cross_entropy(
     >>> round(float(got.loss), 6), got.logit_gradient.tolist()
     (0.693147, [[-0.5, 0.5]])
     """
-    xp = _checks.floats({"class_weights": class_weights}, logits=logits)
-    _checks.shapes(logits=(logits, "C"))
-    chosen = options(xp, logits.shape[-1], reduction, ignore_index, class_weights, label_smoothing)
+    xp = _validate.floats({"class_weights": class_weights}, logits=logits)
+    _validate.shapes(logits=(logits, "C"))
+    chosen = loss_options(
+        xp,
+        logits.shape[-1],
+        reduction=reduction,
+        ignore_index=ignore_index,
+        class_weights=class_weights,
+        label_smoothing=label_smoothing,
+    )
     t = target_mass(xp, targets, logits, tuple(logits.shape), chosen, validate)
     z = _arrays.widen(xp, logits)
     surprise = log_weights_of(xp, z, None)
@@ -153,4 +167,4 @@ def cross_entropy(
     if not _arrays.symbolic(xp):
         # A position without target mass takes no part, even where its logits are NaN.
         r = xp.where(xp.any(t != 0, axis=-1, keepdims=True), r, xp.zeros_like(r))
-    return CrossEntropy(*_arrays.narrow(xp, logits.dtype, loss, r))
+    return CrossEntropy(*_arrays.narrow_all(xp, logits, loss, r))

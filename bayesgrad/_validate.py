@@ -1,4 +1,4 @@
-"""Arguments, looked at before anything is computed: each message names the argument, what was given, what is expected.
+"""Argument validation: every error names the argument, what it got, what it expected, and often what to do.
 
 Shapes and dtypes are always checked. Values (targets in range, rows that sum to 1) are checked in eager mode only, and
 not at all with ``validate=False``.
@@ -229,6 +229,26 @@ def choice(name: str, x: Any, options: tuple[str, ...]) -> None:
         raise TypeError(f"{name}: got {_kind(x)}, expected one of {', '.join(map(repr, options))}")
     if x not in options:
         raise ValueError(f"{name}: got {x!r}, expected one of {', '.join(map(repr, options))}")
+
+
+def weights_and_pairs(weights: Any, *, validate: bool, **pairs: Any) -> Namespace:
+    """Weights (..., n, m), with arrays of their shape beside them."""
+    xp = floats(weights=weights, **pairs)
+    shapes(weights=(weights, "n m"))
+    for name, x in pairs.items():
+        same_shape(name, x, weights.shape, "weights")
+    if validate:
+        distributions(xp, "weights", weights)
+    return xp
+
+
+def weights_and_upstream(weights: Any, u: Any, *, validate: bool, **others: Any) -> Namespace:
+    """Weights (..., n, m), the upstream gradient u (..., n, d_v), and values (..., m, d_v)."""
+    xp = floats(weights=weights, u=u, **others)
+    shapes(weights=(weights, "n m"), u=(u, "n d_v"), **{name: (x, "m d_v") for name, x in others.items()})
+    if validate:
+        distributions(xp, "weights", weights)
+    return xp
 
 
 def distributions(xp: Namespace, name: str, x: Any, *, empty: bool = True) -> None:
