@@ -44,18 +44,20 @@ class BlockGradients(NamedTuple, Generic[ArrayT]):
     ``bias`` has the shape of the bias, ``scale`` no axes. ``attention`` is a :class:`BlockAttention` on request.
     """
 
+    # `ArrayT | Any`: None where the argument was not given, which the caller knows better than a type checker.
+
     loss: ArrayT
     x: ArrayT
     W_Q: ArrayT
     W_K: ArrayT
     W_V: ArrayT
     W_O: ArrayT
-    y: ArrayT | None
-    c_Q: ArrayT | None
-    c_K: ArrayT | None
-    c_V: ArrayT | None
-    c_O: ArrayT | None
-    bias: ArrayT | None
+    y: ArrayT | Any
+    c_Q: ArrayT | Any
+    c_K: ArrayT | Any
+    c_V: ArrayT | Any
+    c_O: ArrayT | Any
+    bias: ArrayT | Any
     scale: ArrayT
     attention: BlockAttention[ArrayT] | None
 

@@ -159,6 +159,19 @@ def input_gradients(
 ) -> CrossInputGradients[ArrayT]: ...
 
 
+@overload
+def input_gradients(
+    d_queries: Floats[ArrayT, "*batch queries width"],
+    d_keys: Floats[ArrayT, "*batch keys width"],
+    d_values: Floats[ArrayT, "*batch keys values"],
+    W_Q: Floats[ArrayT, "d_x width"],
+    W_K: Floats[ArrayT, "d_y width"],
+    W_V: Floats[ArrayT, "d_y values"],
+    *,
+    cross: bool,
+) -> InputGradients[ArrayT] | CrossInputGradients[ArrayT]: ...
+
+
 def input_gradients(
     d_queries: Floats[ArrayT, "*batch queries width"],
     d_keys: Floats[ArrayT, "*batch keys width"],

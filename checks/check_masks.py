@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ BOUNDS = (None, 0, 1, 2)
 
 
 @pytest.mark.parametrize("align", ["upper-left", "lower-right"])
-def check_windows(align: str) -> None:
+def check_windows(align: Literal["upper-left", "lower-right"]) -> None:
     """Query i stands at key i + o and sees the keys from ``left`` before to ``right`` after it, both included."""
     for n, m, left, right in product(range(5), range(5), BOUNDS, BOUNDS):
         offset = 0 if align == "upper-left" else m - n

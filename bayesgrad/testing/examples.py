@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -163,7 +163,7 @@ class Logits(Example):
 
     z: Array
     targets: Array
-    reduction: str = "mean"
+    reduction: Literal["mean", "sum", "none"] = "mean"
     class_weights: Array | None = None
     label_smoothing: float = 0.0
 
@@ -228,7 +228,7 @@ class Layer(Example):
     scale: float | None = None
     heads: int = 1
     kv_heads: int = 1
-    reduction: str = "sum"
+    reduction: Literal["mean", "sum", "none"] = "sum"
 
     @property
     def memory(self) -> Array:
