@@ -89,11 +89,7 @@ EQUIVALENT: tuple[Explained, ...] = (
     Explained(
         "_head.run_backward", "u * made.relative", "u", "the mean is taken out a second time: it costs digits only"
     ),
-    *(
-        Explained(f"heads.{name}", f"axes - {number}", f"-{number}", _NEGATIVE)
-        for name in ("split_heads", "merge_heads")
-        for number in (1, 2, 3)
-    ),
+    *(Explained("heads._exchanged", f"axes - {number}", f"-{number}", _NEGATIVE) for number in (1, 2, 3)),
     Explained("_parameters.over_positions", "", "len(product.shape) >= 2", "a sum over no axes is the array itself"),
     Explained("block.attention_block_gradients", "True", "False", _CHECKS),
     Explained("dynamics.loss_decrease", "0", "1", "which gradient gives the sum its dtype: all have the same"),
