@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from bayesgrad.symbolic.proof import AtMost, Chain, Equation, Witness
+from bayesgrad.symbolic.proof import AtMost, Chain, Equation, Witness, every
 from bayesgrad.symbolic.terms import Diff, Index, Size, Tensor, Term, exp, inv, lift, log, rename, total
 from derivations.laws import Part, equation, instance_of, proves
 from derivations.lemmas import Divergence
@@ -59,7 +59,7 @@ def posterior_predictive() -> list[Part]:
 def _optimum() -> Part:
     gibbs = instance_of("lemma.gibbs", D.claim, D.proof())
     kl = Tensor("D", (X,), "nonnegative", divergence_at, fact=gibbs, tex=r"\mathrm{KL}")
-    claim = AtMost(H(), R(), given=(D.p_sums, D.q_sums), tight=(kl,))
+    claim = AtMost(H(), R(), given=(D.p_sums, D.q_sums), tight=(every(kl),))
     proof = (
         Chain(R() - H())
         .rewrite(

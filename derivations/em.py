@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from bayesgrad.symbolic.proof import AtMost, Chain, Equation, Witness
+from bayesgrad.symbolic.proof import AtMost, Chain, Equation, Witness, every
 from bayesgrad.symbolic.terms import Diff, Index, Size, Tensor, Term, exp, inv, lift, log, total
 from derivations.dynamics import eta, h, m, n
 from derivations.laws import Part, equation, instance_of, proves
@@ -83,7 +83,7 @@ def proximal_e_step() -> list[Part]:
         mean + inv(eta()) * pull,
         (),
         (D.p_sums, D.q_sums, target),
-        tight=(kl,),
+        tight=(every(kl),),
     )
     inside = total(lambda j: D.S(j) * D.p(j) * (log(D.p(j)) - log(prior(j)) + eta() * b(j) + log(Z())), over=m)
     proof = (
@@ -126,7 +126,7 @@ def proximal_m_step() -> list[Part]:
         return work + inv(2 * eta()) * stray
 
     square = Tensor("Delta", (m, d_v), "nonnegative", lambda j, c: (v(j, c) - best(j, c)) ** 2, tex=r"\Delta")
-    claim = AtMost(surrogate(best), surrogate(v), tight=(square,))
+    claim = AtMost(surrogate(best), surrogate(v), tight=(every(square),))
     proof = (
         Chain(claim.rhs - claim.lhs)
         .definition(

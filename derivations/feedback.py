@@ -126,7 +126,12 @@ def _uniform(law: Equation) -> Part:
         inv(Count(m)),
         (i, j),
         says="every query weighs all keys the same, and none is masked",
-        sample={H.a: lambda i, j: inv(Count(m))},
+        sample={
+            H.a: lambda i, j: inv(Count(m)),
+            H.M: lambda i, j: lift(1),
+            H.scale: lambda: lift(0),
+            H.bias: lambda i, j: lift(0),
+        },
     )
     claim = Equation(law.lhs, lift(0), given=(flat, SOME_KEY), sample=DRAWN)
     everything = total(lambda l: inner(i, l), over=n) * inv(Count(m))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from bayesgrad.symbolic.proof import AtMost, Chain, Equation, Minimum, is_proved
+from bayesgrad.symbolic.proof import AtMost, Chain, Equation, Minimum, every, is_proved
 from bayesgrad.symbolic.terms import Index, Size, Tensor, Term, exp, inv, lift, log, total
 from derivations.laws import Part, equation, instance_of, proves
 from derivations.notation import m
@@ -82,7 +82,13 @@ class Divergence:
         self.leak = Tensor(
             "leak", sizes, "nonnegative", lambda *at: self.outside(*at) * self.rest(*at), tex=rf"(\bar S {q}')"
         )
-        self.claim = AtMost(lift(0), self.value, around, (self.p_sums, self.q_sums), tight=(self.excess, self.leak))
+        self.claim = AtMost(
+            lift(0),
+            self.value,
+            around,
+            (self.p_sums, self.q_sums),
+            tight=(every(self.excess, *around, None), every(self.leak, *around, None)),
+        )
         self.phi = phi
 
     def proof(self) -> Chain:
@@ -126,7 +132,7 @@ def full_divergence(
     gain = total(lambda y: p(*x, y) * phi(*x, y), over=over)
     mass_q = total(lambda y: q(*x, y), over=over)
     given = tuple(dict.fromkeys((*_needs(p_sums), *_needs(q_sums))))
-    claim = AtMost(lift(0), value, around, given, tight=(phi,))
+    claim = AtMost(lift(0), value, around, given, tight=(every(phi, *around, None),))
     proof = (
         Chain(value)
         .definition(gain - mass_q + total(lambda y: p(*x, y), over=over), "log(q/p) is q/p - 1 minus its excess", phi)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bayesgrad.symbolic.assumed import declared, hypothesis
-from bayesgrad.symbolic.proof import AtMost, Equation, Minimum, Verdict, Witness
+from bayesgrad.symbolic.proof import AtMost, Entries, Equation, Minimum, Verdict, Witness
 from bayesgrad.symbolic.terms import Entry, Index, Tensor, Term, children
 from bayesgrad.symbolic.tex import shown, statement
 from bayesgrad.symbolic.text import text
@@ -28,8 +28,12 @@ def claim_text(part: Part) -> str:
         return f"{text(claim.lhs)} {claim.relation} {text(claim.rhs)}, where {values}"
     line = f"{text(claim.lhs)} {relation} {text(claim.rhs)}"
     if isinstance(claim, AtMost) and claim.tight is not None:
-        line += f", with equality exactly where every entry of {' and '.join(t.name for t in claim.tight)} is 0"
+        line += f", with equality exactly where {' and '.join(map(_all_of, claim.tight))} is 0"
     return line
+
+
+def _all_of(entries: Entries) -> str:
+    return f"every entry {entries}" if None in entries.slots else str(entries)
 
 
 def _shown(value: Any) -> str:

@@ -155,12 +155,13 @@ def _filter_is_marginal(it: Chainlike) -> list[Part]:
         .rewrite(base.rhs, "the filter at the first time", start[1], lambda hole: hole(s))
     )
     here = Equation(mu[""](s), alpha[""](s), (s,), says="the claim at time t", sample={alpha[""]: lambda s: mu[""](s)})
+    raw = Tensor("share", (History,), "positive")  # for drawing: the paths that end in one state share its mass
     paths = Equation(
         total(lambda w: it.J(w, s), over=History),
         mu[""](s),
         (s,),
         says="mu_t(s) = p(o_1..o_t, s_t = s) sums the paths that end in s",
-        sample={mu[""]: lambda s: total(lambda w: it.J(w, s), over=History)},
+        sample={it.J: lambda w, s: mu[""](s) * raw(w) * inv(total(lambda w: raw(w), over=History))},
     )
     longer = Equation(
         mu["'"](r),
@@ -222,8 +223,16 @@ def _mass(alpha: Tensor) -> Term:
     return total(lambda s: alpha(s), over=States)
 
 
+evidence = Tensor("c", kind="positive")
+
+
 def _positive_mass(alpha: Tensor) -> Equation:
-    return Equation(_mass(alpha) * inv(_mass(alpha)), lift(1), says="what was observed has positive probability")
+    return Equation(
+        _mass(alpha),
+        evidence(),
+        says="what was observed has positive probability c",
+        sample={evidence: lambda: _mass(alpha)},
+    )
 
 
 def _posterior_is_normalised(it: Chainlike) -> Part:
@@ -234,7 +243,7 @@ def _posterior_is_normalised(it: Chainlike) -> Part:
     proof = (
         Chain(claim.lhs)
         .algebra(_mass(alpha) * inv(_mass(alpha)), "one common denominator")
-        .rewrite(lift(1), "which is not zero", occurs, lambda hole: hole())
+        .rewrite(lift(1), "which is not zero", occurs, lambda hole: hole() * inv(hole()))
     )
     return Part("posterior", claim, proof, "The posterior of the state is the normalised filter.")
 
@@ -291,8 +300,8 @@ def _normalisers(it: Chainlike) -> Part:
     flow = total(lambda r: it.step(alpha, r), over=States)
     proof = (
         Chain(claim.lhs)
-        .rewrite(flow * (_mass(alpha) * inv(_mass(alpha))), "put in one", occurs, lambda hole: flow * hole())
-        .algebra(claim.rhs, "and give it to the posterior")
+        .algebra(flow * evidence() * inv(evidence()), "put in one")
+        .rewrite(claim.rhs, "and give it to the posterior", occurs, lambda hole: flow * hole() * inv(hole()))
     )
     says = "By the chain rule the log-likelihood is the sum of the logs of the normalisers, the first included."
     return Part("normalisers", claim, proof, says)

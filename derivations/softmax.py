@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from bayesgrad.symbolic.proof import AtMost, Chain, Equation
+from bayesgrad.symbolic.proof import AtMost, Chain, Equation, every
 from bayesgrad.symbolic.terms import Diff, Index, Tensor, Term, delta, exp, inv, lift, total
 from derivations.laws import Part, equation, instance_of, proves
 from derivations.lemmas import variance_form
@@ -127,7 +127,7 @@ def fisher() -> list[Part]:
     spread = Tensor(
         "Delta", (n, m, m), "nonnegative", lambda i, j, k: a(i, j) * a(i, k) * (h(j) - h(k)) ** 2, tex=r"\Delta"
     )
-    semidefinite = AtMost(lift(0), quadratic, given=(SEES,), tight=(spread,), sample={s: None})
+    semidefinite = AtMost(lift(0), quadratic, given=(SEES,), tight=(every(spread, i, None, None),), sample={s: None})
     below = (
         Chain(quadratic)
         .algebra(variance.lhs, "the quadratic form is a variance under the weights")

@@ -11,8 +11,10 @@ from bayesgrad.evidence import ROOT
 
 FILES = (
     "bayesgrad/symbolic/terms.py",
+    "bayesgrad/symbolic/claims.py",
     "bayesgrad/symbolic/index_calculus.py",
     "bayesgrad/symbolic/rules.py",
+    "bayesgrad/symbolic/vetting.py",
     "bayesgrad/symbolic/proof.py",
 )
 

@@ -6,10 +6,10 @@ dv_j = -eta sum_l (x_j . x_l) dL/dv_l        the law per token for every gradien
 from __future__ import annotations
 
 from bayesgrad.symbolic.proof import AtMost, Chain, Equation
-from bayesgrad.symbolic.terms import Count, Diff, Index, Lookup, Tensor, Term, delta, total
+from bayesgrad.symbolic.terms import Count, Diff, Index, Lookup, Tensor, Term, delta, exp, inv, total
 from derivations.dynamics import H, c, eta, j, k, m, n, pull
 from derivations.laws import Part, equation, instance_of, proves, whole
-from derivations.notation import d_x
+from derivations.notation import Head, d_x
 
 f, r = Index("f", d_x), Index("r", m)
 
@@ -82,24 +82,74 @@ def _orthonormal(law: Equation) -> list[Part]:
             lambda hole: -(eta() * total(lambda l: hole(j, l) * pull(l, c), over=m)),
         )
     )
-    K = Tensor("K", (m, m))
+    G = Tensor("G", (m, m))
     unit = Equation(
-        total(lambda l: K(j, l) * delta(l, k), over=m),
-        delta(j, k),
-        (j, k),
-        says="sum_l K_jl G_l = G_j holds for every gradient G, so for each unit gradient",
-        sample={K: lambda j, k: delta(j, k)},
+        G(k, j),
+        delta(k, j),
+        (k, j),
+        says="G_k is the value gradient that is 1 at key k and 0 elsewhere (one component is enough)",
+        sample={G: lambda k, j: delta(k, j)},
     )
-    forced = Equation(K(j, k), delta(j, k), given=(unit,))
+    holds = Equation(
+        total(lambda l: gram(j, l) * G(k, l), over=m),
+        G(k, j),
+        (j, k),
+        says="the law per token holds for each of these gradients: sum_l x_j.x_l G_kl = G_kj",
+        sample=ORTHONORMAL.sample,
+    )
+    forced = Equation(gram(j, k), delta(j, k), given=(unit, holds))
     only_if = (
-        Chain(K(j, k))
-        .algebra(total(lambda l: K(j, l) * delta(l, k), over=m), "put in the unit gradient of key k")
-        .rewrite(delta(j, k), "the law for it", unit, lambda hole: hole(j, k))
+        Chain(gram(j, k))
+        .rewrite(
+            total(lambda l: gram(j, l) * G(k, l), over=m),
+            "put in the unit gradient of key k",
+            unit,
+            lambda hole: total(lambda l: gram(j, l) * hole(k, l), over=m),
+        )
+        .rewrite(G(k, j), "the law for it", holds, lambda hole: hole(j, k))
+        .rewrite(delta(j, k), "which is 1 at key k alone", unit)
     )
     return [
         Part("per-token", per_token, if_part, "Orthonormal inputs: the law per token."),
         Part("only-if", forced, only_if, "The per-token law for every gradient forces X X^T = I."),
+        _realised(),
     ]
+
+
+def _realised() -> Part:
+    """Any numbers G are a value gradient: m queries, each of which sees one key, with upstream gradients G."""
+    own = Head(rows=m, columns=m)
+    row, at = own.i, own.j
+    alone = Equation(
+        own.M(row, at),
+        delta(row, at),
+        (row, at),
+        says="there is a query for each key, and it sees that key alone",
+        sample={own.M: lambda i, j: delta(i, j)},
+    )
+    sent = total(lambda i: own.a(i, at) * own.u(i, c), over=m)
+    claim = Equation(sent, own.u(at, c), given=(alone,), sample={own.s: None})
+    proof = (
+        Chain(sent)
+        .definition(
+            total(
+                lambda i: (
+                    own.M(i, at)
+                    * exp(own.s(i, at))
+                    * inv(total(lambda k: own.M(i, k) * exp(own.s(i, k)), over=m))
+                    * own.u(i, c)
+                ),
+                over=m,
+            ),
+            "the weights",
+            own.a,
+            own.Z,
+        )
+        .rewrite(claim.rhs, "each row has one visible key, whose weight is 1", alone)
+    )
+    return Part(
+        "realised", claim, proof, 'Every G is the value gradient of some head, so "every gradient" means every G.'
+    )
 
 
 def _rank() -> Part:

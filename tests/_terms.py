@@ -6,7 +6,8 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from bayesgrad.symbolic.evaluation import Formal, differs
+from bayesgrad.symbolic.comparison import differs
+from bayesgrad.symbolic.evaluation import Formal
 from bayesgrad.symbolic.terms import (
     Add,
     Count,

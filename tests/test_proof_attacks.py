@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bayesgrad.symbolic.proof import AtMost, Chain, Equation, Induction, Minimum, Witness, check
+from bayesgrad.symbolic.proof import AtMost, Chain, Equation, Induction, Minimum, Witness, check, every
 from bayesgrad.symbolic.terms import (
     At,
     Count,
@@ -560,35 +560,35 @@ def tight_set_with_gaps():
     """sum_i T(i, y(i)) = 0 leaves most entries of T alone."""
     look = Lookup("y", (n,), m)
     T = Tensor("T", (n, m), "nonnegative")
-    claim = AtMost(lift(0), total(lambda k: T(k, look(k)), over=n), tight=(T,))
+    claim = AtMost(lift(0), total(lambda k: T(k, look(k)), over=n), tight=(every(T),))
     return claim, Chain(claim.rhs)
 
 
 @attack
 def tight_set_on_the_diagonal():
     T = Tensor("T", (n, n), "nonnegative")
-    claim = AtMost(lift(0), total(lambda k: T(k, k), over=n), tight=(T,))
+    claim = AtMost(lift(0), total(lambda k: T(k, k), over=n), tight=(every(T),))
     return claim, Chain(claim.rhs)
 
 
 @attack
 def tight_with_a_weight_that_may_vanish():
     T, w = Tensor("T", (n,), "nonnegative"), Tensor("w", (n,), "nonnegative")
-    claim = AtMost(lift(0), total(lambda k: w(k) * T(k), over=n), tight=(T,))
+    claim = AtMost(lift(0), total(lambda k: w(k) * T(k), over=n), tight=(every(T),))
     return claim, Chain(claim.rhs)
 
 
 @attack
 def tight_over_an_empty_sum():
     T = Tensor("T", (n,), "nonnegative")
-    claim = AtMost(lift(0), total(lambda r, k: T(k), over=(m, n)), tight=(T,))
+    claim = AtMost(lift(0), total(lambda r, k: T(k), over=(m, n)), tight=(every(T),))
     return claim, Chain(claim.rhs)
 
 
 @attack
 def tight_with_a_part_left_out():
     T, w = Tensor("T", (n,), "nonnegative"), Tensor("w", (n,), "nonnegative")
-    claim = AtMost(lift(0), total(lambda k: T(k), over=n), tight=(T, w))
+    claim = AtMost(lift(0), total(lambda k: T(k), over=n), tight=(every(T), every(w)))
     return claim, Chain(claim.rhs)
 
 
@@ -669,17 +669,16 @@ def by_induction(state=None, claim_of=None, first=None, later=None, start=None, 
     now = state or Tensor("s")
     one, next_ = first or Tensor("s_1"), later or Tensor("s'")
     of = claim_of or Tensor.__call__
-    start = start or Equation(one(), lift(0), says="it starts at 0", sample={one: lambda: lift(0)})
+    start = start or Equation(2 * of(one), lift(0), says="twice its start is 0", sample={one: lambda: lift(0)})
     move = move or Equation(next_(), now(), says="it keeps its value", sample={next_: lambda: now()})
     here = here or Equation(of(now), lift(0), says="the claim at time t", sample={now: lambda: lift(0)})
     base = Equation(of(one), lift(0), given=(start,))
     step = Equation(of(next_), lift(0), given=(here, move))
-    zero = lambda hole: hole()
-    assert_proved_or_raise(base, Chain(base.lhs).rewrite(lift(0), "", start, zero))
+    assert_proved_or_raise(base, Chain(base.lhs).rewrite(lift(0), "", start, lambda hole: hole() / 2))
     chain = Chain(step.lhs)
     if claim_of is None and next_ is not now:
         chain = chain.rewrite(of(now), "", move, lambda hole: hole())
-    assert_proved_or_raise(step, chain.rewrite(lift(0), "", here, zero))
+    assert_proved_or_raise(step, chain.rewrite(lift(0), "", here, lambda hole: hole()))
     claim = Induction(
         of(now),
         lift(0),
@@ -717,11 +716,11 @@ def induction_over_a_definition():
 def induction_towards_a_constant_of_the_claim():
     """After the step s is c, so s = c "at every time"."""
     now, one = Tensor("s"), Tensor("s_1")
-    start = Equation(one(), c(), says="it starts at c", sample={one: lambda: c()})
+    start = Equation(2 * one(), 2 * c(), says="it starts at c", sample={one: lambda: c()})
     here = Equation(now(), c(), says="the claim at time t", sample={now: lambda: c()})
     base = Equation(one(), c(), given=(start,))
     step = Equation(c(), c(), given=(here,))
-    assert_proved_or_raise(base, Chain(one()).rewrite(c(), "", start))
+    assert_proved_or_raise(base, Chain(one()).rewrite(c(), "", start, lambda hole: hole() / 2))
     assert_proved_or_raise(step, Chain(c()))
     claim = Induction(now(), c(), given=(start,), base=base, step=step, first={now: one}, later={now: c})
     return claim, Chain(now())
@@ -730,10 +729,10 @@ def induction_towards_a_constant_of_the_claim():
 def resting(one: Tensor) -> tuple[Equation, Chain]:
     """s_1 = 0, and s = 0 where s = 0; with nothing said about the next time."""
     now = Tensor("s")
-    start = Equation(one(), lift(0), says="starts at 0", sample={one: lambda: lift(0)})
+    start = Equation(2 * one(), lift(0), says="starts at 0", sample={one: lambda: lift(0)})
     here = Equation(now(), lift(0), says="the claim at time t", sample={now: lambda: lift(0)})
-    base, step = Equation(one(), lift(0), given=(start,)), Equation(now(), lift(0), given=(here,))
-    assert_proved_or_raise(base, Chain(one()).rewrite(lift(0), "", start))
+    base, step = Equation(one(), lift(0), given=(start,)), Equation(2 * now(), lift(0), given=(here,))
+    assert_proved_or_raise(base, Chain(one()).rewrite(lift(0), "", start, lambda hole: hole() / 2))
     assert_proved_or_raise(step, Chain(now()).rewrite(lift(0), "", here))
     return Induction(now(), lift(0), given=(start,), base=base, step=step, first={now: one}, later={}), Chain(now())
 
@@ -758,11 +757,11 @@ def induction_without_a_base():
 def induction_with_a_hypothesis_at_one_index():
     """s(k) = 0 for all k at time t and s'(i) = s(i) at one i: that is not enough for all k."""
     now, one, next_ = Tensor("s", (n,)), Tensor("s_1", (n,)), Tensor("s'", (n,))
-    start = Equation(one(i), lift(0), (i,), says="starts at 0", sample={one: lambda k: lift(0)})
+    start = Equation(2 * one(i), lift(0), (i,), says="starts at 0", sample={one: lambda k: lift(0)})
     here = Equation(now(i), lift(0), (i,), says="the claim", sample={now: lambda k: lift(0)})
     move = Equation(next_(i), now(i), says="keeps its value at i", sample={next_: lambda k: now(k)})
     base, step = Equation(one(i), lift(0), given=(start,)), Equation(next_(i), lift(0), given=(here, move))
-    assert_proved_or_raise(base, Chain(one(i)).rewrite(lift(0), "", start))
+    assert_proved_or_raise(base, Chain(one(i)).rewrite(lift(0), "", start, lambda hole: hole(i) / 2))
     assert_proved_or_raise(step, Chain(next_(i)).rewrite(now(i), "", move).rewrite(lift(0), "", here))
     claim = Induction(now(i), lift(0), given=(start, move), base=base, step=step, first={now: one}, later={now: next_})
     return claim, Chain(now(i))
@@ -918,7 +917,7 @@ HONEST: dict[str, tuple[Equation, Chain]] = {
         Chain(Diff(total(lambda k: x(k) ** 2, over=n), x(i))).differentiate(2 * x(i), ""),
     ),
     "tight set": (
-        AtMost(lift(0), total(lambda k: GAP(k), over=n), tight=(GAP,)),
+        AtMost(lift(0), total(lambda k: GAP(k), over=n), tight=(every(GAP),)),
         Chain(total(lambda k: GAP(k), over=n)),
     ),
     "minimum": (

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bayesgrad.symbolic.terms import Tensor, Term, lift
-
-if TYPE_CHECKING:
-    from bayesgrad.symbolic.proof import Equation
+from bayesgrad.symbolic.claims import CLAIMS, Equation
+from bayesgrad.symbolic.terms import NODES, Tensor, Term, TermError, exact, exact_tuple, lift
 
 
 @dataclass(frozen=True)
@@ -25,6 +23,14 @@ class Step:
     tensors: tuple[Tensor, ...] = ()
     equation: Equation | None = None
     context: Callable[..., Any] | None = None
+
+    def __post_init__(self) -> None:
+        exact("step", self.after, *NODES)
+        exact_tuple("step: rule and reason", (self.rule, self.why), str)
+        exact_tuple("step: tensors", self.tensors, Tensor)
+        exact("step: equation", self.equation, *CLAIMS, type(None))
+        if self.context is not None and not callable(self.context):
+            raise TermError("step: expected a function of the hole, or None, for its context")
 
 
 class Chain:

@@ -1,4 +1,4 @@
-"""Terms evaluated at explicit small sizes: the referee that can only veto, and the maker of counterexamples.
+"""Terms evaluated at explicit small sizes: values on one instance, for the referee that can only object.
 
 Two ways to read exp and log on rational data, both independent of the canonical form:
 
@@ -7,22 +7,22 @@ Two ways to read exp and log on rational data, both independent of the canonical
   consequence of these laws. Two different rational functions of degree D agree at a random point drawn from N values
   an entry with probability at most D / N (Schwartz and Zippel).
 * :class:`Real`: the true exp and log, as balls that contain the value (arb, 200 bits). Two balls that do not meet are
-  a certified counterexample.
+  certainly different numbers. It has values where no prime power exists: exp(x / T), a root, tanh.
 
 Derivatives are taken forward, by the product rule, on the values themselves.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import flint
 
-from bayesgrad.symbolic.naming import everything
 from bayesgrad.symbolic.terms import (
     Add,
     AnyIndex,
@@ -53,15 +53,25 @@ Bodies = Mapping[Tensor, Callable[..., Any] | None]  # None: drawn, although it 
 ZERO, ONE = flint.fmpq(0), flint.fmpq(1)
 PRIMES = 10**6, 10**7  # where formal exps are drawn from
 LARGEST = 1 << 12  # powers; an exp of an exp has none that could be written down
+FACTORED = 400  # bits of a number whose formal log is taken: it is a product of small primes, or it has none
 ROOT = 2  # formal exps are prime**ROOT, so that exp(x/2) exists
 
 
 class NotEvaluated(ValueError):
-    """This instance has no value: a log of a number that is not positive, a power that is not rational."""
+    """There is no value here: a log of what is not positive, a power that is not rational, a slope of 1/x at 0."""
 
 
 def rational(value: Fraction) -> Number:
     return flint.fmpq(value.numerator, value.denominator)
+
+
+def inverse(value: Number) -> Number:
+    """1/x with 1/0 = 0; a ball that holds 0 has none."""
+    if value == 0:
+        return ZERO
+    if isinstance(value, flint.arb) and value.contains(0):
+        raise NotEvaluated("a ball that holds 0 has no inverse")
+    return 1 / value
 
 
 def _fits(value: Number, kind: str) -> bool:
@@ -71,8 +81,21 @@ def _fits(value: Number, kind: str) -> bool:
     return kind == "real" or bool(value > 0 if kind == "positive" else value >= 0)
 
 
+@lru_cache(maxsize=4096)
+def opened(tensor: Tensor, body: Callable[..., Any]) -> tuple[tuple[Index, ...], Term]:
+    """The slots of a tensor and what it is there, by its own definition or by a sample's."""
+    if body is tensor.body:
+        return tensor.definition
+    slots = tuple(Index("r", size) for size in tensor.sizes)
+    return slots, lift(body(*slots))
+
+
 class Instance:
-    """One explicit case: sizes, and a value for each entry, drawn when it is first asked for."""
+    """One explicit case: sizes, and a value for each entry, drawn when it is first asked for.
+
+    ``bodies`` replaces definitions, or gives one to a tensor that has none, so that hypotheses hold. Such a body may
+    depend on the positions of the claim's own indices, where the instance stands (``scope``).
+    """
 
     def __init__(
         self,
@@ -89,10 +112,21 @@ class Instance:
         self.bodies = dict(bodies or {})
         self.values: dict[tuple[Tensor, tuple[int, ...]], Number] = {}
         self.lookups: dict[tuple[Lookup, tuple[int, ...]], int] = {}
-        self._cache: dict[tuple[Tensor, tuple[int, ...]], Number] = {}
+        self.scope: Env = {}
+        self.forget()
+
+    def forget(self) -> None:
+        """Keep what was drawn and nothing that was computed from it."""
+        self.computed: dict[tuple[Tensor, tuple[int, ...]], Number] = {}
         self._slopes: dict[tuple[Any, ...], Number] = {}
-        self._twin: Formal | None = None
         self._mentions: dict[tuple[Tensor, Tensor], bool] = {}
+
+    def stand(self, env: Env) -> None:
+        """Take positions for the claim's indices; what depends on them is computed anew."""
+        bodies = [opened(t, body) for t, body in self.bodies.items() if body is not None and body is not t.body]
+        if any(indices_of(term)[0] - set(slots) for slots, term in bodies):
+            self.forget()
+        self.scope = dict(env)
 
     def size(self, size: Size) -> int:
         if size not in self.sizes and self.corner:
@@ -131,20 +165,16 @@ class Instance:
             if where not in self.values:
                 self.values[where] = self.draw(tensor)
             return self.values[where]
-        if where not in self._cache:
-            value = self._cache[where] = self.value(*self._open(tensor, body, at))
+        if where not in self.computed:
+            value = self.value(*self._open(tensor, body, at))
             if body is not tensor.body and not _fits(value, tensor.kind):
                 raise NotEvaluated(f"{tensor.name}: the sample is not {tensor.kind}")
-        return self._cache[where]
+            self.computed[where] = value
+        return self.computed[where]
 
-    @staticmethod
-    def _open(tensor: Tensor, body: Callable[..., Any], at: tuple[int, ...]) -> tuple[Term, Env]:
-        if body is tensor.body:
-            slots, term = tensor.definition
-        else:
-            slots = tuple(Index("r", size) for size in tensor.sizes)
-            term = lift(body(*slots))
-        return term, dict(zip(slots, at, strict=True))
+    def _open(self, tensor: Tensor, body: Callable[..., Any], at: tuple[int, ...]) -> tuple[Term, Env]:
+        slots, term = opened(tensor, body)
+        return term, {**self.scope, **dict(zip(slots, at, strict=True))}
 
     def value(self, term: Term, env: Env) -> Number:
         match term:
@@ -177,14 +207,13 @@ class Instance:
             case Sum(index, body):
                 return sum((self.value(body, {**env, index: n}) for n in range(self.size(index.size))), ZERO)
             case Fn("inv", arg):
-                value = self.value(arg, env)
-                return ZERO if value == 0 else 1 / value
+                return inverse(self.value(arg, env))
             case Fn("exp", arg):
                 return self.exp(arg, env)
             case Fn("log", arg):
                 return self.log(self.value(arg, env))
             case Fn():
-                return self.value(meaning(term), env)
+                return self.other(term, env)
             case Diff(body, Entry(tensor, indices)):
                 return self.slope(body, env, (tensor, tuple(self.index(i, env) for i in indices)))
         raise NotEvaluated(f"no value for {type(term).__name__}")
@@ -215,7 +244,9 @@ class Instance:
                 return sum((d(body, {**env, index: n}) for n in range(self.size(index.size))), ZERO)
             case Fn("inv", arg):
                 value = self.value(arg, env)
-                return ZERO if value == 0 else -d(arg) / value**2
+                if value == 0 and not self.vanishes(arg, env):
+                    raise NotEvaluated("1/x has no derivative where x is 0 and not 0 throughout")
+                return -d(arg) * inverse(value) ** 2
             case Fn("exp", arg):
                 return self.exp(arg, env) * d(arg)
             case Fn("log", arg):
@@ -256,11 +287,35 @@ class Instance:
                 out = out + self.value(u(*slots), env) * one
         return out
 
+    def vanishes(self, term: Term, env: Env) -> bool:
+        """Whether a term is 0 for all values of its entries: by sizes, deltas and indicators alone."""
+        match term:
+            case Num() | Count() | Delta():
+                return bool(self.value(term, env) == 0)
+            case Entry(tensor, indices):
+                body, at = self.body(tensor), tuple(self.index(i, env) for i in indices)
+                if body is not None:
+                    return self.vanishes(*self._open(tensor, body, at))
+                return tensor.kind == "indicator" and bool(self.entry(tensor, at) == 0)
+            case Add(terms):
+                return all(self.vanishes(t, env) for t in terms)
+            case Mul(factors):
+                return any(self.vanishes(t, env) for t in factors)
+            case Pow(base, _) | Fn("inv", base):
+                return self.vanishes(base, env)
+            case Sum(index, body):
+                return all(self.vanishes(body, {**env, index: n}) for n in range(self.size(index.size)))
+        return False
+
     def exp(self, arg: Term, env: Env) -> Number:
         raise NotImplementedError
 
     def log(self, value: Number) -> Number:
         raise NotImplementedError
+
+    def other(self, function: Fn, env: Env) -> Number:
+        """tanh and roots: by what they stand for."""
+        return self.value(meaning(function), env)
 
 
 class Real(Instance):
@@ -271,10 +326,24 @@ class Real(Instance):
         if self._twin is None:
             self._twin = Formal(0, self.spread, bodies=self.bodies)
             self._twin.sizes, self._twin.values, self._twin.lookups = self.sizes, self.values, self.lookups
+        self._twin.scope = self.scope
         return self._twin
 
+    _twin: Formal | None
+
+    def forget(self) -> None:
+        super().forget()
+        self._twin = None
+
+    def value(self, term: Term, env: Env) -> Number:
+        out = super().value(term, env)
+        if isinstance(out, flint.arb) and not out.is_finite():
+            raise NotEvaluated("a number that is too large for a ball")
+        return out
+
     def exp(self, arg: Term, env: Env) -> Number:
-        return flint.arb(self.value(arg, env)).exp()
+        value = self.value(arg, env)
+        return ONE if value == 0 else flint.arb(value).exp()
 
     def log(self, value: Number) -> Number:
         if value == 1:
@@ -283,6 +352,14 @@ class Real(Instance):
         if not ball > 0:
             raise NotEvaluated("log of a number that is not positive")
         return ball.log()
+
+    def other(self, function: Fn, env: Env) -> Number:
+        ball = flint.arb(self.value(function.arg, env))
+        if function.name == "tanh":
+            return ball.tanh()
+        if not ball > 0:
+            raise NotEvaluated("root of a number that is not positive")
+        return ball.sqrt()
 
 
 Symbolic = dict[tuple[Any, ...], Number]
@@ -295,6 +372,9 @@ class Formal(Instance):
         super().__init__(*args, **kwargs)
         self._primes: dict[tuple[Any, ...], int] = {}
         self._logs: dict[int, Number] = {}
+
+    def forget(self) -> None:
+        super().forget()
         self._written: dict[tuple[Tensor, tuple[int, ...]], Symbolic] = {}
 
     def exp(self, arg: Term, env: Env) -> Number:
@@ -312,6 +392,8 @@ class Formal(Instance):
     def log(self, value: Number) -> Number:
         if not value > 0:
             raise NotEvaluated("log of a number that is not positive")
+        if max(value.p.bit_length(), value.q.bit_length()) > FACTORED:
+            raise NotEvaluated("log of a number that is too long to be factored")
         out = ZERO
         for part, sign in ((value.p, 1), (value.q, -1)):
             for prime, power in part.factor():
@@ -387,109 +469,7 @@ def _order(atom: tuple[Any, ...]) -> tuple[Any, ...]:
     return (atom[0], atom[1].uid, atom[2]) if atom[0] == "entry" else (atom[0], 0, (str(atom[1]),))
 
 
-@dataclass(frozen=True)
-class Counterexample:
-    """An instance on which two sides differ: everything that is needed to compute both by hand."""
-
-    sizes: dict[str, int]
-    values: dict[str, str]
-    position: dict[str, int]
-    left: str
-    right: str
-
-    def __str__(self) -> str:
-        def show(d: Mapping[str, Any]) -> str:
-            return ", ".join(f"{k}={v}" for k, v in d.items())
-
-        at = f" at {show(self.position)}" if self.position else ""
-        return f"sizes {show(self.sizes)}; {show(self.values)}{at}: left {self.left}, right {self.right}"
-
-
 def positions(instance: Instance, free: Sequence[Index]) -> list[dict[Index, int]]:
-    out: list[dict[Index, int]] = [{}]
-    for index in free:
-        out = [{**env, index: n} for env in out for n in range(instance.size(index.size))]
-    return out
-
-
-def _free(*terms: Term) -> list[Index]:
-    found = set().union(*(indices_of(t)[0] for t in terms))
-    return sorted(found, key=lambda i: i.uid)
-
-
-def holds(instance: Instance, given: Sequence[Any], env: Env) -> bool:
-    """Whether every hypothesis is true on an instance: at the claim's ``env``, and at all places of its own."""
-    for equation in given:
-        free = [i for i in _free(equation.lhs, equation.rhs) if i not in env or i in equation.free]
-        for position in positions(instance, free):
-            at = {**env, **position}
-            gap = instance.value(equation.lhs, at) - instance.value(equation.rhs, at)
-            if isinstance(gap, flint.arb) and gap.contains(0) and isinstance(instance, Real):
-                twin = instance.twin()  # a ball cannot show equality: the laws of exp and log must
-                gap = twin.value(equation.lhs, at) - twin.value(equation.rhs, at)
-            if not (gap <= 0 if getattr(equation, "at_most", False) else gap == 0):
-                return False
-    return True
-
-
-def differs(
-    left: Term,
-    right: Term,
-    given: Sequence[Any],
-    *,
-    kind: type[Instance],
-    seed: int,
-    tries: int,
-    spread: int,
-    at_most: bool = False,
-    bodies: Bodies | None = None,
-    places: int = 6,
-) -> tuple[Counterexample | None, int]:
-    """Look for an instance on which left = right (or left <= right) fails; and how many positions were compared.
-
-    Each of ``tries`` instances is compared at up to ``places`` positions of the free indices; every third one has sizes
-    0 and 1 and many entries 0, where a convention such as inv(0) = 0 shows. ``bodies`` replaces
-    definitions, so that hypotheses hold and what a claim does not depend on is drawn directly.
-    """
-    compared = 0
-    flint.ctx.prec = 200
-    sides = [side for equation in given for side in (equation.lhs, equation.rhs)]
-    lookups = {thing for thing in everything([left, right, *sides]) if isinstance(thing, Lookup)}
-    for attempt in range(tries):
-        instance = kind(hash((seed, attempt)) & 0xFFFFFFFF, spread, bodies=bodies, corner=attempt % 3 == 2)
-        if any(instance.size(f.size) == 0 and all(map(instance.size, f.sizes)) for f in lookups):
-            continue  # there is no such lookup
-        free = _free(left, right)
-        where = positions(instance, free)
-        for env in instance.random.sample(where, min(places, len(where))):
-            try:
-                if not holds(instance, given, env):
-                    continue
-                x, y = instance.value(left, env), instance.value(right, env)
-            except NotEvaluated:
-                continue
-            compared += 1
-            gap = x - y
-            if gap > 0 if at_most else not (gap == 0 or (isinstance(gap, flint.arb) and gap.contains(0))):
-                return _describe(instance, left, right, env, x, y), compared
-    return None, compared
-
-
-def _describe(instance: Instance, left: Term, right: Term, env: Env, x: Number, y: Number) -> Counterexample:
-    named = tensors_of(left) | tensors_of(right)
-    values = {
-        f"{t.name}[{','.join(str(i + 1) for i in at)}]" if at else t.name: str(v)
-        for (t, at), v in sorted(instance.values.items(), key=lambda kv: (kv[0][0].name, kv[0][1]))
-        if t in named
-    }
-    values |= {f"{f.name}[{','.join(str(i + 1) for i in at)}]": str(v + 1) for (f, at), v in instance.lookups.items()}
-    sizes = {s.name: n for s, n in sorted(instance.sizes.items(), key=lambda kv: kv[0].name)}
-
-    def show(value: Number, digits: int) -> str:
-        return str(value) if isinstance(value, flint.fmpq) else value.str(digits, radius=False)
-
-    shown = next(
-        (two for digits in (12, 25, 50) if len(set(two := (show(x, digits), show(y, digits)))) == 2),
-        (show(x, 60), show(y, 60)),
-    )
-    return Counterexample(sizes, values, {i.name: n + 1 for i, n in env.items()}, *shown)
+    """All positions that some indices can take together."""
+    ranges = [range(instance.size(index.size)) for index in free]
+    return [dict(zip(free, at, strict=True)) for at in itertools.product(*ranges)]

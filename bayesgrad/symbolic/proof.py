@@ -9,90 +9,49 @@ whose proof fails is *refuted* if an exact instance of it is false, otherwise *u
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from bayesgrad.symbolic import naming, refutation, rules
 from bayesgrad.symbolic.chain import Chain, Step
-from bayesgrad.symbolic.evaluation import Counterexample
-from bayesgrad.symbolic.index_calculus import flatten, positive, same
+from bayesgrad.symbolic.claims import CLAIMS, AtMost, Entries, Equation, Induction, Minimum, Witness, every
+from bayesgrad.symbolic.counterexample import Counterexample
+from bayesgrad.symbolic.index_calculus import same
 from bayesgrad.symbolic.terms import (
     AnyIndex,
     Delta,
     Diff,
     Index,
-    Size,
     Tensor,
     Term,
     children,
+    free_of,
     indices_of,
     lift,
     tensors_of,
 )
+from bayesgrad.symbolic.vetting import ProofError, Vetting
+
+__all__ = [
+    "AtMost",
+    "Chain",
+    "Entries",
+    "Equation",
+    "Induction",
+    "Minimum",
+    "ProofError",
+    "Step",
+    "Verdict",
+    "Witness",
+    "check",
+    "every",
+    "is_proved",
+    "proof_of",
+    "worst",
+]
 
 Word = Literal["proved", "refuted", "undecided"]
-
-
-class ProofError(ValueError):
-    """A claim that means nothing or a step that does not follow: names the step, the rule and the two sides."""
-
-
-@dataclass(frozen=True, eq=False)
-class Equation:
-    """lhs = rhs for all positions of the free indices, under ``given``.
-
-    ``says`` puts a hypothesis into words. ``sample`` tells the evaluator how to draw tensors: by a definition that
-    satisfies the hypothesis, or (None) directly, although the tensor has a definition. In a hypothesis ``free`` lists
-    the indices that it holds for; its other indices are those of the claim.
-    """
-
-    lhs: Term
-    rhs: Term
-    free: tuple[Index, ...] = ()
-    given: tuple[Equation, ...] = ()
-    says: str = ""
-    sample: Mapping[Tensor, Callable[..., Any] | None] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
-class AtMost(Equation):
-    """lhs <= rhs; where ``tight`` is given, equality holds exactly where every entry of these tensors is 0."""
-
-    tight: tuple[Tensor, ...] | None = None
-    at_most: bool = True
-
-
-@dataclass(frozen=True, eq=False)
-class Minimum(Equation):
-    """lhs >= 0 for all positive ``at``, with equality only where ``at`` is 1 (rhs is 0)."""
-
-    at: Tensor | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Witness(Equation):
-    """At these sizes, values and positions lhs is related to rhs: one written-out instance, computed exactly."""
-
-    relation: Literal["=", "<", ">"] = "="
-    sizes: Mapping[Size, int] = field(default_factory=dict)
-    values: Mapping[Any, Any] = field(default_factory=dict)
-    at: Mapping[Index, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
-class Induction(Equation):
-    """lhs = rhs at every time t >= 1, for tensors that depend on time.
-
-    ``base`` is the claim with each tensor T replaced by ``first[T]``, ``step`` with T replaced by ``later[T]``, all of
-    them without definitions. The step may assume this very claim (its first hypothesis) beside hypotheses that hold at
-    every time; those, and the ones of the base, are hypotheses of the claim.
-    """
-
-    base: Equation | None = None
-    step: Equation | None = None
-    first: Mapping[Tensor, Tensor] = field(default_factory=dict)
-    later: Mapping[Tensor, Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -132,10 +91,7 @@ def check(claim: Equation, proof: Chain, *, seed: int = 0) -> Verdict:
     """Run a proof of a claim. Nothing else makes a verdict that says proved."""
     began = time.perf_counter()
     run = _Run(claim, seed)
-    try:
-        reason = run.chain(proof)
-    except (ProofError, ValueError, TypeError) as error:
-        reason = str(error)
+    reason = _told(lambda: run.chain(proof))
     word: Word = "proved"
     found = None
     if reason:
@@ -143,50 +99,69 @@ def check(claim: Equation, proof: Chain, *, seed: int = 0) -> Verdict:
         word = "refuted" if found else "undecided"
     else:
         _PROVED[id(claim)] = claim, proof
-    spent = time.perf_counter() - began
     return Verdict(
-        word, reason, found, tuple(sorted(run.used)), tuple(sorted(run.defined)), tuple(run.leans), run.compared, spent
+        word,
+        reason,
+        found,
+        tuple(sorted(run.used)),
+        tuple(sorted(run.defined)),
+        tuple(run.leans),
+        run.compared,
+        time.perf_counter() - began,
     )
 
 
+def _told(judge: Callable[[], str]) -> str:
+    """What a judgement returns, or the reason why it came to nothing: an error is never a proof."""
+    try:
+        return judge()
+    except RecursionError:
+        return "the terms are nested too deeply to be looked at"
+    except (ProofError, ValueError, TypeError) as error:
+        return str(error) or type(error).__name__
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
 class _Run:
+    """One claim with its proof: what was used, what it leans on, how much of it was evaluated."""
+
     def __init__(self, claim: Equation, seed: int):
         self.claim, self.seed = claim, seed
         self.used: set[str] = set()
         self.defined: set[str] = set()
-        self.compared = 0
-        self.vetted: set[Tensor] = set()
-        self.meaningful = False
-        self.free: set[Index] = set()
-        self.bound: set[Index] = set()
-        # a hypothesis speaks of all positions of its own free indices, but of one position of every other
-        self.fixed = {i for g in claim.given for i in _free(g.lhs, g.rhs) if i not in g.free}
-        self.scope = {*_free(claim.lhs, claim.rhs), *self.fixed}
-        self.bodies = {t: body for g in (*claim.given, claim) for t, body in g.sample.items()}
         self.leans: list[Equation] = []
+        self.compared = 0
+        self.meaningful = False
 
     def chain(self, proof: Chain) -> str:
         """The reason why the chain is no proof of the claim, or an empty string."""
         claim = self.claim
+        if type(claim) not in CLAIMS or type(proof) is not Chain:
+            raise ProofError(f"got {type(claim).__name__} and {type(proof).__name__}, expected a claim and a chain")
+        vetting = self.vetting = Vetting(claim, is_proved)
+        vetting.used, vetting.leans = self.used, self.leans
+        steps = tuple(proof.steps)
+        vetting.statement()
+        parts = [side for e in (getattr(claim, "base", None), getattr(claim, "step", None)) if e for side in _sides(e)]
+        told = [*vetting.sides, *parts, proof.start, *(step.after for step in steps)]
+        if objection := naming.clash(told, vetting.scope):
+            raise ProofError(objection)
+        self.meaningful = True
+        if reason := refutation.vacuous(claim, self.seed):
+            return reason
         if isinstance(claim, Witness):
             return self.witness(claim)
         if isinstance(claim, Induction):
             return self.induction(claim)
-        if odd := [g for g in claim.given if type(g) not in (Equation, AtMost) or type(claim.given) is not tuple]:
-            raise ProofError(f"hypothesis {odd[0].says!r}: expected an equation or an inequality")
-        self.well_formed(claim.lhs, claim.rhs, *(side for g in claim.given for side in (g.lhs, g.rhs)))
-        told = [claim.lhs, claim.rhs, *(side for g in claim.given for side in (g.lhs, g.rhs)), proof.start]
-        if objection := naming.clash([*told, *(step.after for step in proof.steps)], self.scope):
-            raise ProofError(objection)
-        self.meaningful = True
-        for term in (proof.start, *(step.after for step in proof.steps)):
-            self.well_formed(term)
-            self.placed(term)
+        for term in (proof.start, *(step.after for step in steps)):
+            vetting.well_formed(term)
+            vetting.placed(term)
         bound = isinstance(claim, (AtMost, Minimum))
         first = claim.rhs - claim.lhs if isinstance(claim, AtMost) else claim.lhs
         links = [(first, Step(proof.start, "algebra", "the proof starts at the left side"))]
         before = proof.start
-        for step in proof.steps:
+        for step in steps:
             links.append((before, step))
             before = step.after
         if not bound:
@@ -194,7 +169,7 @@ class _Run:
         for number, (left, step) in enumerate(links):
             where = f"step {number} ({step.rule}: {step.why})"
             follows = self.follows(left, step)
-            doubt, compared = refutation.veto(left, step.after, claim.given, self.bodies, self.seed + number)
+            doubt, compared = refutation.veto(left, step.after, claim, self.seed + number)
             self.compared += compared
             if not follows:
                 return f"{where} does not follow" + (f"; {doubt}" if doubt else "")
@@ -215,11 +190,13 @@ class _Run:
             case "algebra":
                 pass
             case "definition":
+                self.vetting.tensors(*step.tensors)
                 self.defined.update(t.name for t in step.tensors)
                 before, after = rules.unfold(before, step.tensors), rules.unfold(after, step.tensors)
             case "differentiate":
                 before = rules.carry_out(before, step.tensors, self.used)
             case "through":
+                self.vetting.tensors(*step.tensors)
                 before = rules.through(before, step.tensors)
                 self.used.add("d-through")
             case "rewrite" if step.equation is not None:
@@ -236,6 +213,7 @@ class _Run:
         self, before: Term, after: Term, equation: Equation, context: Callable[..., Any] | None
     ) -> tuple[Term, Term]:
         """The two sides after replacing equals by equals."""
+        vetting = self.vetting
         assumed = equation in self.claim.given
         if type(equation) is not Equation or not (assumed or is_proved(equation)):
             raise ProofError("rewrite: this is no equation that was proved or is a hypothesis of this claim")
@@ -246,22 +224,25 @@ class _Run:
         for other in equation.given:
             if other not in self.claim.given:
                 raise ProofError(f"rewrite: the equation needs the hypothesis {other.says!r}, which is not given here")
-        mine = _free(equation.lhs, equation.rhs)
+        vetting.exist(equation.lhs, equation.rhs)
+        mine = free_of(equation.lhs, equation.rhs)
         free = equation.free if assumed else tuple(mine)
         everywhere = not assumed and not equation.given
         if context is None:
-            loose = tuple(i for i in free if assumed or i not in self.fixed)
+            loose = tuple(i for i in free if assumed or i not in vetting.fixed)
             replaced, count = rules.replace(before, equation.lhs, equation.rhs, loose, everywhere)
             if not count:
                 raise ProofError("rewrite: the left side of the equation does not occur")
-            self.placed(replaced)
+            if assumed:
+                vetting.instantiated(equation)
+            vetting.placed(replaced)
             return replaced, after
         hole = Tensor("□", tuple(i.size for i in free))
         around = lift(context(hole))
-        self.well_formed(around)
+        vetting.well_formed(around)
         if caught := indices_of(around)[1] & set(mine):
             raise ProofError(f"rewrite: the context binds the index {min(i.name for i in caught)} of the equation")
-        self.placed(around)
+        vetting.placed(around)
         if rules.under_derivative(around, hole):
             raise ProofError("rewrite: the hole stands inside a derivative, where an equation of values says nothing")
 
@@ -270,7 +251,7 @@ class _Run:
 
         def placed(at: tuple[AnyIndex, ...]) -> dict[Index, AnyIndex]:
             where = dict(zip(free, at, strict=True))
-            if not assumed and any(i in self.fixed and where[i] is not i for i in free):
+            if not assumed and any(i in vetting.fixed and where[i] is not i for i in free):
                 raise ProofError("rewrite: the equation is known only where its hypothesis is given")
             return where
 
@@ -278,11 +259,6 @@ class _Run:
             if same(before, put(old)):
                 return put(new), after
         raise ProofError("rewrite: the context with one side of the equation in it is not the term before")
-
-    def placed(self, term: Term) -> None:
-        """Every free index of a step is one of the claim: no other position need exist."""
-        if stray := indices_of(term)[0] - self.scope:
-            raise ProofError(f"index {min(i.name for i in stray)} of a step is no index of the claim")
 
     def bounded(self, claim: AtMost, gap: Term) -> None:
         """The end of a proof of an inequality: the gap is a sum of nonnegative terms, or the kernel objects."""
@@ -292,8 +268,9 @@ class _Run:
         if claim.tight is None:
             return
         self.used.add("vanishing-sum")
-        if not rules.vanishes_with(gap, claim.tight):
-            raise ProofError("vanishing-sum: the last term is not a sum of positive multiples of the named terms")
+        self.vetting.tensors(*(entries.tensor for entries in claim.tight))
+        if not rules.vanishes_with(gap, {(entries.tensor, entries.slots) for entries in claim.tight}):
+            raise ProofError("vanishing-sum: the last term is not a sum of positive multiples of the named entries")
 
     def witness(self, claim: Witness) -> str:
         """The reason why a written-out instance is not what the claim says, or an empty string."""
@@ -302,9 +279,13 @@ class _Run:
         behind: set[Tensor] = set().union(*(tensors_of(t.definition[1]) for t in given))
         if claim.given or behind & (tensors_of(claim.lhs, given) | tensors_of(claim.rhs, given)):
             return "witness: a tensor is given by value beside what it is defined by"
-        if any(count < size.nonempty for size, count in claim.sizes.items()):
-            return "witness: a size is empty that may not be"
+        rules.complete(claim.sizes, claim.values)
         left, right = (rules.explicit(t, claim.sizes, claim.values, claim.at) for t in (claim.lhs, claim.rhs))
+        doubt, self.compared = refutation.veto_witness(claim)
+        if doubt:
+            return f"witness: evaluation denies it; {doubt}"
+        if not self.compared:
+            return "witness: it could not be evaluated"
         if claim.relation == "=":
             return "" if same(left, right) else "witness: the two sides differ"
         gap = rules.ball(left - right if claim.relation == ">" else right - left)
@@ -320,11 +301,12 @@ class _Run:
             return "induction: base and step must be equations"
         self.leans += [base, step]
         assumed = step.given[:1]
-        if not assumed or assumed[0].given or set(assumed[0].free) != set(_free(assumed[0].lhs, assumed[0].rhs)):
+        if not assumed or set(assumed[0].free) != set(free_of(assumed[0].lhs, assumed[0].rhs)):
             return "induction: the first hypothesis of the step must be the claim itself, for all its indices"
         kept = (*base.given, *step.given[1:])
-        if not set(kept) <= set(claim.given) or any(set(_free(g.lhs, g.rhs)) - set(g.free) for g in kept):
+        if not set(kept) <= set(claim.given) or any(set(free_of(g.lhs, g.rhs)) - set(g.free) for g in kept):
             return "induction: base and step may rest on hypotheses of the claim alone, each for all its indices"
+        self.vetting.placed(*_sides(base), *_sides(step), *_sides(assumed[0]))
         if reason := self.timed(claim):
             return f"induction: {reason}"
         for name, shown, at in (
@@ -335,17 +317,20 @@ class _Run:
             for mine, theirs in ((claim.lhs, shown.lhs), (claim.rhs, shown.rhs)):
                 if _has(mine, Diff) or not same(rules.fill(mine, at), theirs):
                     return f"induction: the {name} is not the claim at that time"
-        return ""
+        doubt, self.compared = refutation.veto_induction(claim, self.seed)
+        if doubt:
+            return f"induction: the kernel accepts what evaluation denies, so it is at fault; {doubt}"
+        return "" if self.compared else "induction: no instance that satisfies the hypotheses could be evaluated"
 
     def timed(self, claim: Induction) -> str:
         """Why the tensors of an induction are not three free families: now, at the first time, one step later."""
         now, named = set(claim.first), tensors_of(claim.lhs) | tensors_of(claim.rhs)
         if now != set(claim.later):
             return "the first time and the next one must be given for the same tensors"
-        every = [*now, *claim.first.values(), *claim.later.values()]
-        if len(set(every)) < len(every) or named & set(every) - now:
+        all_times = [*now, *claim.first.values(), *claim.later.values()]
+        if len(set(all_times)) < len(all_times) or named & set(all_times) - now:
             return "a tensor at one time must be another tensor than at any other time"
-        if any(t.body is not None or t.through is not None for t in every):
+        if any(t.body is not None or t.through is not None for t in all_times):
             return "a tensor that depends on time must have no definition"
         if any(other.kind != t.kind for at in (claim.first, claim.later) for t, other in at.items()):
             return "a tensor must have one kind at all times"
@@ -365,79 +350,18 @@ class _Run:
         if not same(derivative * (t - 1), (t - 1) ** 2 / t):
             raise ProofError("single-minimum: the derivative times (t - 1) is not (t - 1)^2 / t")
 
-    def well_formed(self, *terms: Term) -> None:
-        """No index both free and bound, one thing a name, and every declared kind true of its definition."""
-        for term in terms:
-            free, bound = indices_of(term)
-            self.free |= free
-            self.bound |= bound
-            if both := self.free & self.bound:
-                raise ProofError(f"index {min(i.name for i in both)} is used both free and bound")
-            if rules.curvature(term):
-                raise ProofError("a second derivative of a function of which only the gradient is known")
-            for tensor in sorted(tensors_of(term) - self.vetted, key=lambda t: t.uid):
-                self.vetted.add(tensor)
-                self.vet(tensor)
-
-    def vet(self, tensor: Tensor) -> None:
-        """A definition depends on its own indices, not on itself, and has the kind that was declared for it."""
-        inner: list[Term] = [t(*(Index("r", size) for size in t.sizes)) for t in tensor.through or ()]
-        if tensor.body is not None:
-            slots, body = tensor.definition
-            inner.append(body)
-            if indices_of(body)[0] - set(slots):
-                raise ProofError(f"tensor {tensor.name}: its definition depends on an index that is not its own")
-            if rules.curvature(body):
-                raise ProofError("a second derivative of a function of which only the gradient is known")
-        if any(tensor in tensors_of(t) for t in inner):
-            raise ProofError(f"tensor {tensor.name}: it is defined by itself")
-        if tensor.body is not None and tensor.kind != "real" and not self.kind_holds(tensor):
-            raise ProofError(f"tensor {tensor.name}: its definition is not seen to be {tensor.kind}")
-
-    def kind_holds(self, tensor: Tensor) -> bool:
-        """Whether a definition has the kind that was declared for it: by its form, or as the gap of an inequality."""
-        slots = tuple(Index("r", size) for size in tensor.sizes)
-        body = tensor.unfold(slots)
-        if tensor.kind == "positive":
-            return positive(flatten(body))
-        if tensor.kind == "indicator":
-            return same(body * body, body)
-        if tensor.kind == "nonnegative" and tensor.fact is None:
-            return rules.nonnegative(body)
-        match tensor.fact:
-            case AtMost() as fact if all(g in self.claim.given for g in fact.given) and (
-                fact in self.claim.given
-                or (
-                    is_proved(fact)
-                    and set(_free(fact.lhs, fact.rhs)) == set(fact.free)
-                    and not self.fixed.intersection(fact.free)
-                )
-            ):
-                if is_proved(fact):
-                    self.leans.append(fact)
-                self.used.add("instance" if is_proved(fact) else "hypothesis")
-                return same(body, rules.rename(fact.rhs - fact.lhs, dict(zip(fact.free, slots, strict=True))))
-            case (Minimum() as fact, value) if is_proved(fact) and not fact.given and fact.at and callable(value):
-                self.used.add("instance")
-                self.leans.append(fact)
-                point = lift(value(*slots))
-                self.well_formed(point)
-                return positive(flatten(point)) and same(body, rules.fill(fact.lhs, {fact.at: lambda: point}))
-        return False
-
     def refutation(self) -> Counterexample | None:
         """A certified instance on which the claim itself is false, if it means anything."""
-        claim = self.claim
-        if isinstance(claim, Witness):
-            return refutation.of_witness(claim)
-        sides = (claim.rhs, claim.lhs) if isinstance(claim, Minimum) else (claim.lhs, claim.rhs)
-        bounded = isinstance(claim, (AtMost, Minimum))
-        return refutation.of(*sides, claim.given, bounded, self.bodies, self.seed) if self.meaningful else None
+        if not self.meaningful:
+            return None
+        try:
+            return refutation.of_claim(self.claim, self.seed)
+        except Exception:  # what cannot be evaluated refutes nothing
+            return None
 
 
-def _free(*terms: Term) -> list[Index]:
-    found: set[Index] = set().union(*(indices_of(t)[0] for t in terms))
-    return sorted(found, key=lambda i: i.uid)
+def _sides(claim: Equation) -> tuple[Term, Term]:
+    return claim.lhs, claim.rhs
 
 
 def _has(term: Term, kind: type[Term]) -> bool:

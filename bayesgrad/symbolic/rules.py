@@ -25,6 +25,7 @@ from bayesgrad.symbolic.terms import (
     Entry,
     Fn,
     Index,
+    Lookup,
     Mul,
     Num,
     Pow,
@@ -41,6 +42,8 @@ from bayesgrad.symbolic.terms import (
     rename,
     tensors_of,
 )
+
+LARGEST = 200_000  # terms of a written-out instance: work has an end
 
 
 @cache
@@ -166,41 +169,81 @@ def explicit(term: Term, sizes: Mapping[Size, int], values: Mapping[Any, Any], a
     An entry of a defined tensor is written out once, and its term is shared.
     """
     known: dict[tuple[Tensor, tuple[int, ...]], Term] = {}
+    work = itertools.count()
 
     def place(index: AnyIndex, here: Mapping[Index, int]) -> int:
         if isinstance(index, Index):
+            if index not in here:
+                raise ValueError(f"witness: no position is given for the index {index.name}")
             where = here[index]
         else:
+            if index.lookup not in values:
+                raise ValueError(f"witness: no values are given for the lookup {index.lookup.name}")
             where = _pick(values[index.lookup], [place(x, here) for x in index.indices])
-        if not 0 <= where < sizes[index.size]:
+        if not 0 <= where < length(index.size):
             raise ValueError(f"witness: position {where} is not in 0 to {sizes[index.size] - 1}")
         return where
 
+    def length(size: Size) -> int:
+        if size not in sizes:
+            raise ValueError(f"witness: the size {size.name} is not given")
+        return sizes[size]
+
     def visit(t: Term, here: Mapping[Index, int]) -> Term:
+        if next(work) > LARGEST:
+            raise ValueError(f"witness: it has more than {LARGEST} terms when it is written out")
         match t:
             case Count(size):
-                return Num(Fraction(sizes[size]))
+                return Num(Fraction(length(size)))
             case Delta(left, right):
                 return Num(Fraction(place(left, here) == place(right, here)))
             case Entry(tensor, indices):
                 where = tuple(place(x, here) for x in indices)
                 if tensor in values:
-                    value = Fraction(_pick(values[tensor], list(where)))
-                    wrong = {"positive": value <= 0, "nonnegative": value < 0, "indicator": value not in (0, 1)}
-                    if wrong.get(tensor.kind):
-                        raise ValueError(f"witness: {tensor.name} is {tensor.kind}, got {value}")
-                    return Num(value)
+                    return Num(Fraction(_pick(values[tensor], list(where))))
+                if tensor.body is None:
+                    raise ValueError(f"witness: no values are given for {tensor.name}")
                 if (tensor, where) not in known:
                     slots = tuple(Index("r", size) for size in tensor.sizes)
                     known[tensor, where] = visit(tensor.unfold(slots), dict(zip(slots, where, strict=True)))
                 return known[tensor, where]
             case Sum(index, body):
-                return Add(tuple(visit(body, {**here, index: x}) for x in range(sizes[index.size])))
+                return Add(tuple(visit(body, {**here, index: x}) for x in range(length(index.size))))
             case Diff():
                 raise ValueError("witness: a derivative must be carried out before it is evaluated")
         return rebuild(t, lambda x: visit(x, here))
 
     return visit(term, at)
+
+
+def complete(sizes: Mapping[Size, int], values: Mapping[Any, Any]) -> None:
+    """Raise unless each size is one, and each table has the shape and the numbers that its tensor or lookup says."""
+    for size, count in sizes.items():
+        if count < size.nonempty:
+            raise ValueError(f"witness: the size {size.name} is {count}, expected at least {int(size.nonempty)}")
+
+    def visit(thing: Any, table: Any, left: tuple[Size, ...]) -> None:
+        if not left:
+            wanted = (0 <= table < sizes.get(thing.size, 0)) if isinstance(thing, Lookup) else fits(table, thing.kind)
+            if not wanted:
+                what = f"a position of {thing.size.name}" if isinstance(thing, Lookup) else thing.kind
+                raise ValueError(f"witness: {thing.name}: got {table}, expected {what}")
+        elif len(table) != sizes.get(left[0]):
+            given = sizes.get(left[0], "not given")
+            raise ValueError(f"witness: {thing.name} has {len(table)} entries along {left[0].name}, which is {given}")
+        else:
+            for inner in table:
+                visit(thing, inner, left[1:])
+
+    for thing, table in values.items():
+        visit(thing, table, thing.sizes)
+
+
+def fits(value: Any, kind: str) -> bool:
+    """Whether a number is of a kind."""
+    if kind == "indicator":
+        return bool(value == 0 or value == 1)
+    return kind == "real" or bool(value > 0 if kind == "positive" else value >= 0)
 
 
 def _pick(table: Any, where: list[int]) -> Any:
@@ -337,27 +380,29 @@ def under_derivative(term: Term, tensor: Tensor) -> bool:
     return any(under_derivative(t, tensor) for t in children(term))
 
 
-def vanishes_with(term: Term, tensors: tuple[Tensor, ...]) -> bool:
-    """Whether a term is a sum of positive multiples of entries of ``tensors``, every entry of each among them."""
-    met: set[Tensor] = set()
+def vanishes_with(term: Term, entries: set[tuple[Tensor, tuple[Index | None, ...]]]) -> bool:
+    """Whether a term is a sum of positive multiples of the named entries: at each slot the position of a free index or,
+    where it is None, every position; all of them are met, and no others."""
+    met: set[tuple[Tensor, tuple[Index | None, ...]]] = set()
 
-    def summand(t: Term, bound: set[AnyIndex]) -> bool:
+    def summand(t: Term, bound: frozenset[Index]) -> bool:
         match t:
             case Add(inner):
                 return all(summand(x, bound) for x in inner)
             case Sum(index, body):
                 return summand(body, bound | {index})
-            case Entry(tensor, indices) if tensor in tensors and tensor.kind == "nonnegative":
-                met.add(tensor)
-                plain = all(isinstance(i, Index) for i in indices)
-                return plain and len(set(indices)) == len(indices) and bound <= set(indices)
+            case Entry(tensor, indices) if tensor.kind == "nonnegative":
+                plain = [i for i in indices if isinstance(i, Index)]
+                summed = [i for i in plain if i in bound]
+                met.add((tensor, tuple(None if i in bound else i for i in plain)))
+                return len(plain) == len(indices) and len(set(summed)) == len(summed) and set(summed) == bound
             case Mul():
                 factors = _factors(t)
                 carriers = [f for f in factors if not positive(flatten(expanded(f)))]
                 return len(carriers) == 1 and summand(carriers[0], bound)
         return False
 
-    return summand(term, set()) and met == set(tensors)
+    return summand(term, frozenset()) and met == entries
 
 
 def _factors(term: Term) -> list[Term]:

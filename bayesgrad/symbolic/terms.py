@@ -434,6 +434,12 @@ def parts(index: AnyIndex) -> Iterator[Index]:
         yield index
 
 
+def free_of(*terms: Term) -> list[Index]:
+    """The free indices of terms, the oldest first."""
+    found: set[Index] = set().union(*(indices_of(t)[0] for t in terms))
+    return sorted(found, key=lambda i: i.uid)
+
+
 def indices_of(term: Term) -> tuple[set[Index], set[Index]]:
     """The free and the bound indices of a term."""
     free: set[Index] = set()
@@ -452,6 +458,34 @@ def indices_of(term: Term) -> tuple[set[Index], set[Index]]:
                 free |= more_free
                 bound |= more_bound
     return free, bound
+
+
+def lookups_of(term: Term) -> set[Lookup]:
+    """Every lookup in a term, inside definitions as well."""
+    found: set[Lookup] = set()
+
+    def place(index: AnyIndex) -> None:
+        if isinstance(index, At):
+            found.add(index.lookup)
+            for inner in index.indices:
+                place(inner)
+
+    def visit(t: Term) -> None:
+        match t:
+            case Entry(_, indices):
+                for index in indices:
+                    place(index)
+            case Delta(left, right):
+                place(left)
+                place(right)
+        for child in children(t):
+            visit(child)
+
+    visit(term)
+    for tensor in tensors_of(term):
+        if tensor.body is not None:
+            visit(tensor.definition[1])
+    return found
 
 
 def tensors_of(term: Term, cut: tuple[Tensor, ...] = ()) -> set[Tensor]:
