@@ -18,7 +18,7 @@ from bayesgrad.symbolic.evaluation import Instance, NotEvaluated, Number
 from bayesgrad.symbolic.naming import everything
 from bayesgrad.symbolic.terms import Lookup, Size, Tensor, Term, tensors_of
 
-WORK = 150  # instances that are tried to make one smaller
+WORK = 300  # instances that are tried to make one smaller
 SIMPLE = tuple(flint.fmpq(p, q) for p, q in ((0, 1), (1, 1), (-1, 1), (2, 1), (-2, 1), (1, 2), (3, 1)))
 
 Judge = Callable[[Instance], Denial | None]  # whether an instance denies the claim, at the positions where it stands
@@ -79,13 +79,13 @@ def _fewer(denial: Denial, tried: Callable[..., Denial | None]) -> Denial:
         now = denial.instance
         for size in sorted(now.sizes, key=lambda s: s.name):
             for count in range(1, now.sizes[size]):
+                kept = _kept(now, size, count)
+                if kept is None:
+                    continue
                 sizes = {**now.sizes, size: count}
-                if any(now.scope[i] >= sizes.get(i.size, 0) for i in now.scope):
-                    env = {i: min(at, sizes[i.size] - 1) for i, at in now.scope.items()}
-                else:
-                    env = dict(now.scope)
+                env = {i: kept[at] if i.size == size else at for i, at in now.scope.items()}
                 blank = type(now)(0, now.spread, bodies=now.bodies)
-                found = tried(sizes, _cut(now, sizes), env) or next(
+                found = tried(sizes, _cut(now, size, kept), env) or next(
                     (d for seed in range(3) if (d := tried(sizes, blank, env, mixed(seed, count)))), None
                 )
                 if found:
@@ -96,14 +96,28 @@ def _fewer(denial: Denial, tried: Callable[..., Denial | None]) -> Denial:
     return denial
 
 
-def _cut(instance: Instance, sizes: Mapping[Size, int]) -> Instance:
-    """The numbers of an instance that have a place in smaller sizes."""
-    new = type(instance)(0, instance.spread, sizes=sizes, bodies=instance.bodies)
-    fits = lambda thing, at: all(n < sizes.get(size, n + 1) for size, n in zip(thing.sizes, at, strict=True))
-    new.values = {(t, at): v for (t, at), v in instance.values.items() if fits(t, at)}
-    new.lookups = {
-        (f, at): n for (f, at), n in instance.lookups.items() if fits(f, at) and n < sizes.get(f.size, n + 1)
-    }
+def _kept(instance: Instance, size: Size, count: int) -> dict[int, int] | None:
+    """Which positions of a size stay, and where they go, where so many are left: first those of the claim's indices."""
+    used = sorted({at for i, at in instance.scope.items() if i.size == size})
+    order = [*used, *(n for n in range(instance.sizes[size]) if n not in used)]
+    return {old: new for new, old in enumerate(order[:count])} if len(used) <= count else None
+
+
+def _cut(instance: Instance, size: Size, kept: Mapping[int, int]) -> Instance:
+    """The numbers of an instance at the positions of a size that stay."""
+    new = type(instance)(0, instance.spread, bodies=instance.bodies)
+
+    def moved(sizes: tuple[Size, ...], at: tuple[int, ...]) -> tuple[int, ...] | None:
+        places = [kept.get(n) if s == size else n for s, n in zip(sizes, at, strict=True)]
+        return None if None in places else tuple(places)  # type: ignore[arg-type]
+
+    for (tensor, at), value in instance.values.items():
+        if (place := moved(tensor.sizes, at)) is not None:
+            new.values[tensor, place] = value
+    for (lookup, at), found in instance.lookups.items():
+        place, target = moved(lookup.sizes, at), kept.get(found) if lookup.size == size else found
+        if place is not None and target is not None:
+            new.lookups[lookup, place] = target
     return new
 
 
