@@ -130,7 +130,8 @@ def test_relations_as_claims():
 
 def test_a_sample_is_a_definition_of_its_own():
     book = Book()
-    claim = book.claim(Eq(x[i], y[i] ** 2), given=(Given(Eq(x[i], y[i] ** 2), every=(i,)),), sample={x[i]: y[i] ** 2})
+    square = Given(Eq(x[i], y[i] ** 2), every=(i,))
+    claim = book.claim(Eq(2 * x[i], 2 * y[i] ** 2), given=(square,), sample={x[i]: y[i] ** 2})
     assert check(claim, Chain(claim.lhs).rewrite(claim.rhs, "given", claim.given[0])).word == "proved"
 
 

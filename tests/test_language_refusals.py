@@ -131,6 +131,8 @@ def test_equality_conditions_belong_to_inequalities():
     with pytest.raises(LanguageError, match="tight"):
         Book().claim(Eq(x[i], 1), tight=(x,))
     assert Book().claim(Le(0, x[i] ** 2), tight=(x,)).tight is not None
+    row = Book().claim(Le(0, x[i] ** 2), tight=(x[i],)).tight
+    assert [str(entries) for entries in row] == ["x[i]"]
     assert Book().claim(Ge(x[i], 1)).rhs.indices  # read as 1 <= x
 
 

@@ -249,7 +249,8 @@ class Book(Letters):
 
         ``sample`` says how evaluation draws a letter: None for a defined one means as if it were free; an expression
         with a head as its key, ``{f[i]: ...}``, is a definition that makes the hypotheses true. ``tight`` are the
-        letters that are 0 exactly where an inequality is an equality. Raises LanguageError.
+        letters that are 0 exactly where an inequality is an equality: T is all of T, and T[i, j] its entries at the
+        claim's position i, if i is one, and every j, if j is none. Raises LanguageError.
         """
         return statements.claim(self, relation, given, sample or {}, tight)
 

@@ -13,7 +13,7 @@ import sympy as sp
 
 from bayesgrad.symbolic.language import LanguageError, expression, refused
 from bayesgrad.symbolic.letters import Definition
-from bayesgrad.symbolic.proof import AtMost, Equation
+from bayesgrad.symbolic.proof import AtMost, Entries, Equation, every
 from bayesgrad.symbolic.reader import Reader
 from bayesgrad.symbolic.terms import Index, Term, indices_of, inv, lift
 
@@ -45,11 +45,25 @@ def claim(
     facts = tuple(_hypothesis(reader, g, scope) for g in assumed)
     drawn = dict(_drawn(book, head, body) for head, body in sample.items())
     if at_most:
-        zero = None if tight is None else tuple(book.tensor(letter) for letter in tight)
+        zero = None if tight is None else tuple(_entries(book, letter, scope) for letter in tight)
         return AtMost(left, right, given=facts, sample=drawn, tight=zero)
     if tight is not None:
         raise LanguageError(f"{relation}: tight belongs to an inequality")
     return Equation(left, right, given=facts, sample=drawn)
+
+
+def _entries(book: Book, letter: Any, scope: set[Index]) -> Entries:
+    """All entries of a letter; or those of T[i, j] at the claim's own positions, and at every other position."""
+    if not isinstance(letter, sp.Indexed):
+        return every(book.tensor(letter))
+    tensor = book.tensor(letter.base)
+    if len(letter.indices) != len(tensor.sizes):
+        raise LanguageError(f"tight: {letter} has {len(letter.indices)} positions, expected {len(tensor.sizes)}")
+    reader, _ = book.reader([letter])
+    places = [reader.position(p, {}) for p in letter.indices]
+    if not all(isinstance(p, Index) for p in places):
+        raise LanguageError(f"tight: {letter} stands at a position that is looked up, expected symbols")
+    return Entries(tensor, tuple(p if isinstance(p, Index) and p in scope else None for p in places))
 
 
 def _sides(relation: Any) -> tuple[Any, Any]:

@@ -16,7 +16,10 @@ from bayesgrad.symbolic.claims import AtMost, Equation, Minimum
 from bayesgrad.symbolic.index_calculus import flatten, positive, same
 from bayesgrad.symbolic.terms import (
     AnyIndex,
+    Fn,
     Index,
+    Mul,
+    Num,
     Tensor,
     Term,
     free_of,
@@ -62,7 +65,7 @@ class Vetting:
     def concludes(self, given: Equation) -> bool:
         """Whether a hypothesis is the claim itself, at some positions of its own indices."""
         claim = self.claim
-        if given.at_most and type(claim) not in (AtMost, Minimum):
+        if (given.at_most and type(claim) not in (AtMost, Minimum)) or nonzero(given):
             return False
         aim = claim.lhs if type(claim) is Minimum else claim.rhs - claim.lhs
         own = [i for i in given.free if i in free_of(given.lhs, given.rhs)]
@@ -167,3 +170,11 @@ class Vetting:
         self.exist(fact.lhs, fact.rhs)
         mine = set(free_of(fact.lhs, fact.rhs))
         return mine == (set(fact.free) if fact.at_most else set()) and not self.fixed & mine
+
+
+def nonzero(given: Equation) -> bool:
+    """Whether a hypothesis says of something that it is not 0: x (1/x) = 1."""
+    match given.lhs, given.rhs:
+        case Mul((x, Fn("inv", y))), Num(value):
+            return value == 1 and not given.at_most and same(x, y)
+    return False
