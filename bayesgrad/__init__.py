@@ -18,6 +18,13 @@ from bayesgrad._explain import Explanation, explain
 from bayesgrad._head import AttentionGradients
 from bayesgrad._softmax import fisher, log_softmax, logsumexp, softmax
 from bayesgrad.block import BlockAttention, BlockGradients, attention_block_gradients
+from bayesgrad.derivatives import (
+    AttentionTangents,
+    DoubleBackward,
+    attention_double_backward,
+    attention_gradients_jvp,
+    attention_jvp,
+)
 from bayesgrad.gradients import (
     advantage,
     attention_gradients,
@@ -53,10 +60,12 @@ __version__ = "0.1.0"
 __all__ = [
     "Attention",
     "AttentionGradients",
+    "AttentionTangents",
     "BlockAttention",
     "BlockGradients",
     "CrossEntropy",
     "CrossInputGradients",
+    "DoubleBackward",
     "Explanation",
     "InputGradients",
     "ProjectionGradients",
@@ -64,7 +73,10 @@ __all__ = [
     "advantage",
     "attention",
     "attention_block_gradients",
+    "attention_double_backward",
     "attention_gradients",
+    "attention_gradients_jvp",
+    "attention_jvp",
     "causal_mask",
     "compatibility",
     "cross_entropy",
@@ -91,7 +103,19 @@ __all__ = [
     "window_mask",
 ]
 
-_MODULES = ("bayes", "dynamics", "em", "fused", "symbolic", "tasks", "testing", "theorems", "torch", "training")
+_MODULES = (
+    "bayes",
+    "dynamics",
+    "em",
+    "fused",
+    "symbolic",
+    "tasks",
+    "testing",
+    "theorems",
+    "tiled",
+    "torch",
+    "training",
+)
 """Sub-modules that are imported when somebody asks for them: ``bg.bayes``, ``bg.torch``."""
 
 

@@ -149,7 +149,7 @@ def advantage_of(xp: _arrays.Namespace, a: Any, b: Any) -> Any:
     return xp.sum(a * b, axis=-1, keepdims=True) - b
 
 
-def _above_mean(xp: _arrays.Namespace, a: Any, b: Any) -> Any:
+def above_mean(xp: _arrays.Namespace, a: Any, b: Any) -> Any:
     """b_ij - bbar_i, which is -A_ij."""
     return b - xp.sum(a * b, axis=-1, keepdims=True)
 
@@ -157,7 +157,7 @@ def _above_mean(xp: _arrays.Namespace, a: Any, b: Any) -> Any:
 def score_gradient_of(xp: _arrays.Namespace, a: Any, b: Any) -> Any:
     """dL/ds_ij. Softmax's adjoint is symmetric, so this is its tangent map too: da from a and ds."""
     # The sign of the routing law stands here and nowhere else: dL/ds = +a (b - bbar) = -a A.
-    return _arrays.times_in_place(xp, _above_mean(xp, a, b), a)
+    return _arrays.times_in_place(xp, above_mean(xp, a, b), a)
 
 
 def run_backward(head: Head, made: Forward) -> AttentionGradients[Any]:
@@ -169,7 +169,9 @@ def run_backward(head: Head, made: Forward) -> AttentionGradients[Any]:
         # row their digits (docs/numerics.md). b itself is a product of its own: b - bbar plus bbar would carry rounding
         # errors of its whole row.
         mean = xp.sum(u * made.relative, axis=-1, keepdims=True)
-        values = _arrays.beside(xp, made.centred, xp.ones_like(made.centred[..., :1]))
+        values = _arrays.beside(
+            xp, made.centred, _arrays.full_like(xp, made.centred, (*made.centred.shape[:-1], 1), 1.0)
+        )
         nearly = xp.matmul(_arrays.beside(xp, u, -mean), _arrays.transpose(xp, values))
         b = xp.matmul(u, _arrays.transpose(xp, head.v))
         ds = score_gradient_of(xp, a, nearly)

@@ -23,10 +23,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bayesgrad import _arrays, _validate
 from bayesgrad._attention import attention as _forward
-from bayesgrad._head import score_gradient_of
 from bayesgrad._types import Bools, Floats, Real
+from bayesgrad.derivatives import attention_jvp
 from bayesgrad.gradients import attention_gradients as _backward
 from bayesgrad.heads import repeat_groups
 
@@ -71,29 +70,20 @@ class _Attention(_Traced):
     def jvp(ctx: Any, *tangents: Any) -> Any:
         q, k, v, bias, scale, mask, dropout = ctx.saved_tensors
         dq, dk, dv, dbias, dscale, _, _ = tangents
-        factor = _validate.scale(_arrays.namespace_of(q), ctx.number if scale is None else scale, q.shape[-1])
-        a = _forward(q, k, v, mask=mask, bias=bias, scale=factor, dropout=dropout).weights
-        visible = _arrays.visibility(_arrays.namespace_of(q), mask, bias, q.shape[-2], k.shape[-2])
-        if visible is not None:  # as in the forward map: what no query sees does not matter, even if NaN
-            seen, seeing = _arrays.seen_keys(visible), _arrays.seeing_queries(visible)
-            q, dq = (None if x is None else x.where(seeing, 0) for x in (q, dq))
-            k, dk, v, dv = (None if x is None else x.where(seen, 0) for x in (k, dk, v, dv))
-        ds = torch.zeros_like(a)
-        if dq is not None:
-            ds = ds + (dq * factor) @ k.mT
-        if dk is not None:
-            ds = ds + (q * factor) @ dk.mT
-        if dscale is not None:
-            ds = ds + (q * dscale) @ k.mT
-        if dbias is not None:
-            ds = ds + dbias
-        if visible is not None:
-            ds = ds.where(visible, 0)
-        da = score_gradient_of(_arrays.namespace_of(a), a, ds)
-        if dropout is not None:
-            a, da = a * dropout, da * dropout
-        dg = da @ v
-        return dg if dv is None else dg + a @ dv
+        return attention_jvp(
+            q,
+            k,
+            v,
+            q_tangent=dq,
+            k_tangent=dk,
+            v_tangent=dv,
+            bias_tangent=dbias,
+            scale_tangent=dscale,
+            mask=mask,
+            bias=bias,
+            scale=ctx.number if scale is None else scale,
+            dropout=dropout,
+        ).context
 
 
 def attention(

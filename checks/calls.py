@@ -36,6 +36,21 @@ def of_head(head: Head) -> dict[str, Arguments]:
         "attention_gradients": (bayesgrad.attention_gradients, (q, k, v, u), {**pairs, "scale": 0.75}),
         "attention_gradients, plain": (bayesgrad.attention_gradients, (q, k, v, u), {}),
         "attention_gradients, masked": (bayesgrad.attention_gradients, (q, k, v, u), {"mask": mask}),
+        "attention_jvp": (
+            bayesgrad.attention_jvp,
+            (q, k, v),
+            {**pairs, "q_tangent": 0.5 * q, "k_tangent": -k, "v_tangent": 0.25 * v, "bias_tangent": t["beta"]},
+        ),
+        "attention_gradients_jvp": (
+            bayesgrad.attention_gradients_jvp,
+            (q, k, v, u),
+            {**pairs, "scale": 0.75, "q_tangent": -q, "v_tangent": 0.5 * v, "u_tangent": 0.25 * u},
+        ),
+        "attention_double_backward": (
+            bayesgrad.attention_double_backward,
+            (q, k, v, u),
+            {**pairs, "scale": 0.75, "d_queries": 0.5 * q, "d_keys": -0.25 * k, "d_values": v},
+        ),
         "compatibility": (bayesgrad.compatibility, (u, v), {}),
         "advantage": (bayesgrad.advantage, (a, b), {}),
         "score_gradient": (bayesgrad.score_gradient, (a, b), {}),

@@ -18,13 +18,14 @@ SECTIONS = {
     "masks": ("masks",),
     "attention": ("_attention",),
     "gradients of a head": ("gradients", "_head"),
+    "forward mode and second derivatives": ("derivatives",),
     "projections": ("projections",),
     "heads": ("heads",),
     "the whole block": ("block",),
     "explain": ("_explain",),
 }
 """The functions that ``import bayesgrad`` gives, by topic, and the modules that define them; the first one explains."""
-MODULES = ("dynamics", "em", "bayes", "fused", "torch", "theorems")
+MODULES = ("dynamics", "em", "bayes", "fused", "tiled", "torch", "theorems")
 """Modules that are imported by name."""
 
 

@@ -16,10 +16,12 @@ from bayesgrad import __main__ as command
 SURFACE = [
     "Attention",
     "AttentionGradients",
+    "AttentionTangents",
     "BlockAttention",
     "BlockGradients",
     "CrossEntropy",
     "CrossInputGradients",
+    "DoubleBackward",
     "Explanation",
     "InputGradients",
     "ProjectionGradients",
@@ -27,7 +29,10 @@ SURFACE = [
     "advantage",
     "attention",
     "attention_block_gradients",
+    "attention_double_backward",
     "attention_gradients",
+    "attention_gradients_jvp",
+    "attention_jvp",
     "causal_mask",
     "compatibility",
     "cross_entropy",
@@ -63,6 +68,7 @@ MODULES = {
     "posterior_predictive risk sequence_surprise sticky_markov_predictive total_variation",
     "theorems": "Theorem theorem",
     "fused": "attention_block_gradients",
+    "tiled": "HeadDoubleBackward HeadGradients attention attention_double_backward attention_gradients attention_jvp",
     "torch": "attention",
 }
 
