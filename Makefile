@@ -35,19 +35,18 @@ checks: $(READY) ## proof validation alone, with its ledger
 formal: $(READY) ## compile the Coq proofs from clean, audit them, write their evidence
 	@$(PY) -m derivations.formal --force
 
-lint: $(READY)   ## ruff and mypy
+lint: $(READY)   ## ruff, mypy (strict for the core), who may import whom, generated files are current
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
+	@PYTHONPATH=. $(VENV)/bin/lint-imports --no-cache
+	@$(PY) -m docs.generated --check
 
 full: $(READY)   ## run the experiments at full size (hours) and write report/records/
 	@$(PY) -m bayesgrad.training run --size full
 
-docs: $(READY)   ## write docs/catalogue.md and the API reference
-	@$(PY) -m derivations --statements
-	@$(PY) -m ruff format --quiet bayesgrad/statements.py
-	@$(PY) -m derivations.catalogue
-	@$(PY) -m docs.reference
+docs: $(READY)   ## write every generated file: docs/api.md, docs/catalogue.md, bayesgrad/statements.py
+	@$(PY) -m docs.generated
 
 bench: $(READY)  ## speed, memory, import time, sampling, training and accuracy beside their budgets; writes docs/benchmarks.md
 	@$(PY) -m benchmarks --write docs/benchmarks.md

@@ -11,7 +11,7 @@ from importlib import metadata
 
 import bayesgrad
 
-REQUIRED = ("numpy", "array-api-compat", "jaxtyping")
+REQUIRED = ("numpy", "array-api-compat")
 BACKENDS = {"NumPy": "numpy", "PyTorch": "torch", "JAX": "jax", "array-api-strict": "array_api_strict"}
 OPTIONAL = {"matplotlib": "matplotlib", "hypothesis": "hypothesis", "mpmath": "mpmath"}
 

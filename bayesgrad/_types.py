@@ -4,8 +4,8 @@
 words of a shape are those of the notation: ``queries`` (n), ``keys`` (m), ``width`` (d_k), ``values`` (d_v),
 ``classes`` (C).
 
-jaxtyping is imported only where it is imported already (the tests do so through its import hook, and then beartype
-checks every shape). Otherwise a stand-in with the same spelling keeps ``import bayesgrad`` cheap.
+The tests load the package through jaxtyping's import hook, and then beartype checks every shape in every call.
+Otherwise a stand-in with the same spelling keeps ``import bayesgrad`` cheap and free of jaxtyping.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Units = Literal["nats", "bits"]
 """The unit of an information."""
 
 if TYPE_CHECKING:
+    # To a type checker a shape is a remark beside the array's type.
+    from typing import Annotated as Bools
+    from typing import Annotated as Floats
+    from typing import Annotated as Ints
     from typing import Generic, Protocol
-
-    from jaxtyping import Bool as Bools
-    from jaxtyping import Float as Floats
-    from jaxtyping import Int as Ints
 
     class Array(Protocol):
         """Any array of an array-API library, or a symbolic array (see :mod:`bayesgrad._arrays`)."""

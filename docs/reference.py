@@ -1,12 +1,10 @@
-"""Write docs/api.md from the docstrings: ``python -m docs.reference``; ``--check`` only says whether it is current."""
+"""The text of docs/api.md, from the docstrings; :mod:`docs.generated` writes it."""
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import inspect
 import re
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -171,24 +169,3 @@ def _conventions() -> str:
         "A *label* such as `attention.routing-law` names a result of the [catalogue](catalogue.md): what the function "
         "computes is proved,\nchecked and tested under that name.\n"
     )
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Write or check. Returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m docs.reference", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 where the page is stale")
-    chosen = parser.parse_args(arguments)
-    text = reference()
-    if chosen.check:
-        current = FILE.exists() and FILE.read_text(encoding="utf-8") == text
-        print("docs/api.md is current" if current else "docs/api.md is stale: make docs")
-        return 0 if current else 1
-    part = FILE.with_suffix(".part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(FILE)
-    print(f"wrote {FILE}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -147,7 +147,8 @@ def shipped(theorem: Theorem) -> list[Shipped]:
         if function is None:
             found.append(Shipped(str(item), ""))
             continue
-        name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', function)}"
+        own = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', function)}"
+        name = item if isinstance(item, str) else own  # the public name, wherever the function is defined
         try:
             found.append(Shipped(name, inspect.getsource(inspect.unwrap(function))))
         except (OSError, TypeError):

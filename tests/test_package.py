@@ -115,6 +115,30 @@ def test_options_are_keywords():
                 assert parameter.name not in positional - {"mask"}, f"{name}({parameter.name})"
 
 
+def test_modules_are_reached_by_name_as_the_readme_says():
+    names = "('bayes', 'em', 'dynamics', 'fused', 'tasks', 'theorems', 'torch', 'symbolic', 'testing', 'training')"
+    code = f"""
+import sys, types
+import bayesgrad as bg
+assert 'torch' not in sys.modules
+for name in {names}:
+    assert name in dir(bg)
+    assert isinstance(getattr(bg, name), types.ModuleType), name
+    assert getattr(bg, name).__name__ == 'bayesgrad.' + name
+try:
+    bg.nonsense
+except AttributeError as error:
+    print(error)
+"""
+    assert run(code).strip() == "module 'bayesgrad' has no attribute 'nonsense'"
+
+
+def test_no_module_is_hidden_by_a_function():
+    """``import bayesgrad.X as x`` gives a module or fails; it never gives the function of that name."""
+    for found in pkgutil.iter_modules(bg.__path__):
+        assert inspect.ismodule(getattr(bg, found.name, bg)), found.name
+
+
 def run(code):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
