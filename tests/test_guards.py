@@ -10,6 +10,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import grimp
 import pytest
 from mypy import api as mypy
 
@@ -96,6 +97,30 @@ def test_the_contract_of_the_core_names_every_module_of_the_core():
 
 def test_no_contract_makes_an_exception():
     assert not [c["id"] for c in contracts() if "ignore_imports" in c or "allow_indirect_imports" in c]
+
+
+def circles(graph: grimp.ImportGraph) -> list[set[str]]:
+    """Modules that import one another, an import inside a function counting as any other (one for types alone does not)."""
+    ahead = {m: graph.find_modules_directly_imported_by(m) for m in graph.modules}
+    reached = {m: graph.find_upstream_modules(m) for m in ahead}
+    found: list[set[str]] = []
+    for module in sorted(ahead):
+        circle = {other for other in reached[module] if module in reached[other]} | {module}
+        if len(circle) > 1 and circle not in found:
+            found.append(circle)
+    return found
+
+
+def test_nothing_that_people_import_goes_in_a_circle():
+    graph = grimp.build_graph("bayesgrad", cache_dir=None, exclude_type_checking_imports=True)
+    assert circles(graph) == []
+
+
+def test_a_circle_is_found():
+    graph = grimp.ImportGraph()
+    for importer, imported in (("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")):
+        graph.add_import(importer=importer, imported=imported)
+    assert circles(graph) == [{"a", "b", "c"}]
 
 
 def detours(root: Path) -> list[str]:

@@ -14,7 +14,17 @@ import numpy as np
 import pytest
 import torch
 
-from bayesgrad.training import checkpoints, files, head_gradients, records, runs, sources, statistics, updates
+from bayesgrad.training import (
+    checkpoints,
+    files,
+    head_gradients,
+    records,
+    runs,
+    sources,
+    statistics,
+    update_rules,
+    updates,
+)
 from bayesgrad.training.cli import main
 from bayesgrad.training.config import SGD, Config, OneHead, StickyMarkov, from_json
 from bayesgrad.training.data import Batch
@@ -102,7 +112,7 @@ def test_a_factor_multiplies_the_rate_of_its_matrix_alone():
     batch = Batch(torch.randn(9, 4, generator=torch.Generator().manual_seed(0)), torch.zeros(9, dtype=torch.long))
     _, slopes = head_gradients.autograd(parameters, batch)
     rule = updates.make_update(SGD(rate=0.5, factors={"W_V": 10.0}))
-    oracle = updates.Oracle(head_gradients.autograd, batch)
+    oracle = update_rules.Oracle(head_gradients.autograd, batch)
     after = rule(parameters, oracle, rule.start(parameters))
     assert oracle.passes == 1
     for name, before in parameters.items():
@@ -221,7 +231,7 @@ def test_a_finished_run_is_not_redone_and_changed_sources_redo_it(tmp_path):
 
 def test_the_sources_of_a_run_are_what_it_imports():
     found = sources.closure("bayesgrad.training.loop")
-    for name in ("training/loop.py", "training/updates.py", "tasks/sticky_markov.py", "gradients.py", "attention.py"):
+    for name in ("training/loop.py", "training/updates.py", "tasks/sticky_markov.py", "gradients.py", "_head.py"):
         assert f"bayesgrad/{name}" in found
     assert not {name for name in found if "cli" in name or "progress" in name or "records" in name}
 

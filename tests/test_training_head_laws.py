@@ -18,7 +18,8 @@ from bayesgrad.training.files import plain, read_metrics
 from bayesgrad.training.loop import train
 from bayesgrad.training.problem import make_problem
 from bayesgrad.training.runs import Job, Run
-from bayesgrad.training.updates import Oracle, make_update
+from bayesgrad.training.update_rules import Oracle
+from bayesgrad.training.updates import make_update
 
 OPTIONS = [
     {"layers": 2, "heads": 4},

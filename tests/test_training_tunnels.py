@@ -24,7 +24,8 @@ from bayesgrad.training.muon import inner, orthogonalised
 from bayesgrad.training.runs import Run
 from bayesgrad.training.sequence_problem import SequenceModel
 from bayesgrad.training.sources import CHECKOUT
-from bayesgrad.training.updates import Oracle, make_update
+from bayesgrad.training.update_rules import Oracle
+from bayesgrad.training.updates import make_update
 
 TASKS = {
     "bijection": Bijection(values=4, keys=4, batch=8, held_out=16),

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bayesgrad import dynamics
-from bayesgrad.training import head_gradients, model, natural_directions, updates
+from bayesgrad.training import head_gradients, model, natural_directions, update_rules, updates
 from bayesgrad.training.config import SGD, AdamW, Alternating, Config, Natural, OneHead, StickyMarkov
 from bayesgrad.training.data import Batch
 
@@ -25,11 +25,11 @@ def start(seed: int = 0, n: int = N) -> tuple[dict[str, torch.Tensor], Batch]:
     return model.initial_parameters(CONFIG, seed), batch
 
 
-def follow(rule: updates.Update, steps: int) -> dict[str, torch.Tensor]:
+def follow(rule: update_rules.Update, steps: int) -> dict[str, torch.Tensor]:
     parameters, batch = start(n=20)
     state = rule.start(parameters)
     for _ in range(steps):
-        step = rule(parameters, updates.Oracle(head_gradients.autograd, batch), state)
+        step = rule(parameters, update_rules.Oracle(head_gradients.autograd, batch), state)
         parameters, state = step.parameters, step.state
     return parameters
 
@@ -77,7 +77,7 @@ def test_rules_change_no_tensor_in_place():
         parameters, batch = start(n=30)
         kept = {name: value.clone() for name, value in parameters.items()}
         rule = updates.make_update(config, 5)
-        rule(parameters, updates.Oracle(head_gradients.autograd, batch), rule.start(parameters))
+        rule(parameters, update_rules.Oracle(head_gradients.autograd, batch), rule.start(parameters))
         for name, value in parameters.items():
             assert torch.equal(value, kept[name]), (config, name)
 
@@ -141,7 +141,7 @@ def test_e_step_targets_are_the_replicator_step_and_their_gradient_is_autograds(
 def test_passes_are_counted():
     parameters, batch = start(n=30)
     for config, passes in ((SGD(), 1), (Natural(), 1), (Alternating(e_steps=3, m_steps=2), 6)):
-        rule, oracle = updates.make_update(config), updates.Oracle(head_gradients.autograd, batch)
+        rule, oracle = updates.make_update(config), update_rules.Oracle(head_gradients.autograd, batch)
         rule(parameters, oracle, rule.start(parameters))
         assert oracle.passes == passes
 
@@ -152,7 +152,7 @@ def test_natural_and_alternating_steps_lower_the_loss(config):
     parameters, batch = start(3)
     state, losses = rule.start(parameters), []
     for _ in range(20):
-        step = rule(parameters, updates.Oracle(head_gradients.autograd, batch), state)
+        step = rule(parameters, update_rules.Oracle(head_gradients.autograd, batch), state)
         parameters, state = step.parameters, step.state
         losses.append(float(step.loss))
     assert losses[-1] < losses[0] - 0.01

@@ -33,7 +33,8 @@ def measure(config: Config, seeds: int, steps: int, turn: int = TURN) -> dict[st
     """Seconds of each path over all arms and seeds, and the largest difference of final losses from autograd's."""
     from bayesgrad.training.head_gradients import way
     from bayesgrad.training.problem import make_problem
-    from bayesgrad.training.updates import Oracle, make_update
+    from bayesgrad.training.update_rules import Oracle
+    from bayesgrad.training.updates import make_update
 
     seconds, processor = dict.fromkeys(GRADIENTS, 0.0), dict.fromkeys(GRADIENTS, 0.0)
     apart = dict.fromkeys(GRADIENTS, 0.0)

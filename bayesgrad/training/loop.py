@@ -13,7 +13,8 @@ from bayesgrad.training.checkpoints import Checkpoint
 from bayesgrad.training.config import Config
 from bayesgrad.training.files import Metrics
 from bayesgrad.training.problem import Problem, make_problem
-from bayesgrad.training.updates import Oracle, make_update
+from bayesgrad.training.update_rules import Oracle
+from bayesgrad.training.updates import make_update
 
 
 def train(

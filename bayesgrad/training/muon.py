@@ -18,7 +18,7 @@ from torch import Tensor
 
 from bayesgrad.training.config import AdamW, Muon
 from bayesgrad.training.model import Parameters
-from bayesgrad.training.updates import AdamWRule, Oracle, State, Step, clipped
+from bayesgrad.training.update_rules import AdamWRule, Oracle, State, Step, clipped
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 ITERATIONS = 5
