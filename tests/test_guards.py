@@ -100,7 +100,7 @@ def test_no_contract_makes_an_exception():
 
 
 def circles(graph: grimp.ImportGraph) -> list[set[str]]:
-    """Modules that import one another, an import inside a function counting as any other (one for types alone does not)."""
+    """Modules that import one another. An import inside a function counts as any other."""
     ahead = {m: graph.find_modules_directly_imported_by(m) for m in graph.modules}
     reached = {m: graph.find_upstream_modules(m) for m in ahead}
     found: list[set[str]] = []

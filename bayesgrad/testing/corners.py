@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from bayesgrad.testing.examples import Array, Example, Head
 from bayesgrad.testing.strategies import Entries, heads
-from checks.oracles import differences
 
 TINY = {"float64": 2.0**-1074, "float32": 2.0**-149, "float16": 2.0**-24, "bfloat16": 2.0**-133}
 """The smallest positive number, by dtype."""
@@ -158,8 +157,8 @@ def saturated_scores(draw: st.DrawFn) -> Corner:
 def nearly_saturated_scores(draw: st.DrawFn) -> Corner:
     """One weight of each query is all but 1: what is left to route is tiny, and right to a relative 2^-40.
 
-    b - bbar by one subtraction is right to a rounding of b only, which may be as large as what is left. The exact value
-    comes from 50 digits; an entry is measured by its own terms, each of which is as small.
+    b - bbar by one subtraction is right to a rounding of b only, which may be as large as what is left. Here every b is
+    taken from that of the key that is chosen, which loses nothing; an entry is measured by its own terms.
     """
     head = draw(heads(masks=False, biases=False, dropout=False))
     n, m = head.visible.shape
@@ -167,9 +166,12 @@ def nearly_saturated_scores(draw: st.DrawFn) -> Corner:
     chosen = np.zeros((n, m), dtype=bool)
     chosen[np.arange(n), first] = True
     head = replace(head, bias=draw(st.sampled_from((16.0, 24.0, 32.0))) * chosen)
-    ds = differences.score_gradient(head)
-    a, b = head.weights(), np.abs(head.u @ head.v.T)
-    terms = a * (b + b[np.arange(n), first][:, None])
+    a, b = head.weights(), head.u @ head.v.T
+    from_chosen = b - b[np.arange(n), first][:, None]
+    rest = (np.where(chosen, 0.0, a) * from_chosen).sum(-1, keepdims=True)
+    ds = a * (from_chosen - rest)
+    size = np.abs(b)
+    terms = a * (size + size[np.arange(n), first][:, None])
     terms = np.where(chosen, np.where(chosen, 0.0, terms).sum(-1, keepdims=True), terms)
     return Corner(head, {"scores": ds}, atol={"scores": 2.0**-40 * terms})
 

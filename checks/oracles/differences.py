@@ -38,19 +38,6 @@ def _mp(array: Array) -> Any:
     return [_mp(row) for row in array]
 
 
-def score_gradient(head: Head) -> Array:
-    """dL/ds of a head without dropout in 50 digits, from the law itself: b less its mean, where little is left."""
-    with mpmath.workdps(DIGITS):
-        q, k, v, u = (_mp(x) for x in (head.q, head.k, head.v, head.u))
-        s = loops.scores(q, k, mpmath.mpf(head.the_scale), None if head.bias is None else _mp(head.bias))
-        a, b = loops.weights(s, head.visible.tolist(), mpmath.exp), loops.scores(u, v, 1, None)
-        out = np.zeros(head.visible.shape)
-        for i, (weights, row) in enumerate(zip(a, b, strict=True)):
-            mean = sum(weight * x for weight, x in zip(weights, row, strict=True))
-            out[i] = [float(weight * (x - mean)) for weight, x in zip(weights, row, strict=True)]
-        return out
-
-
 def _step(array: Any, direction: Any, t: Any) -> Any:
     if isinstance(array, list):
         return [_step(x, d, t) for x, d in zip(array, direction, strict=True)]
