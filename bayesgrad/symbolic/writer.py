@@ -213,15 +213,18 @@ def _definition(book: Book, tensor: Tensor) -> Definition:
 
 
 def _slots(book: Book, tensor: Tensor) -> dict[Index, sp.Symbol]:
-    """A symbol for each slot, called as in the function that defines the tensor."""
+    """A symbol for each slot of a tensor."""
     if tensor.body is None:
         slots = tuple(Index("ijklop"[n % 6], size) for n, size in enumerate(tensor.sizes))
-        names = [slot.name for slot in slots]
-    else:
-        slots = tensor.definition[0]
-        names = list(inspect.signature(tensor.body).parameters)
-        if len(names) != len(slots):  # it takes them all as *indices
-            names = ["ijklop"[n % 6] for n in range(len(slots))]
+        return slot_names(book, slots, None)
+    return slot_names(book, tensor.definition[0], tensor.body)
+
+
+def slot_names(book: Book, slots: tuple[Index, ...], body: Any) -> dict[Index, sp.Symbol]:
+    """A symbol for each slot, called as in the function ``body`` that defines something by its slots."""
+    names = list(inspect.signature(body).parameters) if body is not None else [slot.name for slot in slots]
+    if len(names) != len(slots):  # it takes them all as *indices
+        names = ["ijklop"[n % 6] for n in range(len(slots))]
     out: dict[Index, sp.Symbol] = {}
     for slot, name in zip(slots, names, strict=True):
         out[slot] = book.spelling.position(slot, {*out.values()}, name=name)
