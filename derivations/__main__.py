@@ -4,7 +4,7 @@ python -m derivations                                 every result that has a pr
 python -m derivations attention.routing-law           statement, assumptions, steps, verdict
 python -m derivations LABEL --format latex            the same for a paper; --format json for programs
 python -m derivations LABEL --tree                    what it rests on
-python -m derivations --evidence                      proofs, exact instances, shipped code: run all, write evidence
+python -m derivations --evidence                      proofs, exact instances, shipped code, SymPy: run all, record
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rich.progress import track
 
 from bayesgrad import evidence
 from derivations import headlines, laws, present, trust
-from derivations.routes import code_route, exact_instances
+from derivations.routes import code_route, exact_instances, sympy_sizes
 
 SOURCES = (
     "bayesgrad/symbolic/*.py",
@@ -89,7 +89,7 @@ def overview() -> int:
 def record(*, force: bool) -> int:
     """Write the evidence of the routes proof, exact and code; a route whose sources have not changed is not run."""
     console = Console(stderr=True)
-    routes = (record_proofs, exact_instances.record, code_route.record)
+    routes = (record_proofs, exact_instances.record, code_route.record, sympy_sizes.record)
     return max([route(force, console) for route in routes])
 
 

@@ -4,7 +4,7 @@
 what a file must look like. A status is never stored: whoever reads evidence computes it again.
 
 >>> ROUTES
-('proof', 'exact', 'code', 'formal', 'check', 'code_mutants', 'observed')
+('proof', 'exact', 'code', 'sympy', 'formal', 'check', 'code_mutants', 'observed')
 """
 
 from bayesgrad.evidence.store import (

@@ -84,6 +84,7 @@ FRAGMENTS: dict[str, Any] = {
     "proof": _fragment({"*": _PROVED}, **{"trusted_base?": BASE}),
     "exact": _fragment({"*": ENTRY}),
     "code": _fragment({"*": ENTRY}),
+    "sympy": _fragment({"*": ENTRY}),
     "formal": _fragment({"*": {**_PROVED, "detail?": FORMAL_DETAIL}}),
     "check": _fragment({"*": CHECKED}, **{"wrong_laws?": {"*": REJECTED}, "failed?": [str], "*": ANY}),
     "code_mutants": _fragment(MUTANTS),

@@ -30,6 +30,7 @@ HOW = {  # route -> the command that writes its fragment
     "proof": "python -m derivations --evidence",
     "exact": "python -m derivations --evidence",
     "code": "python -m derivations --evidence",
+    "sympy": "python -m derivations --evidence",
     "formal": "make formal",
     "check": "python -m checks",
     "code_mutants": "python -m checks --mutants",

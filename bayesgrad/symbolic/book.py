@@ -13,6 +13,7 @@ needs them and never change after.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -169,6 +170,9 @@ class Book(Letters):
         def body(*at: Any) -> Term:
             return rename(term, dict(zip(slots, at, strict=True)))
 
+        named = [slot.name if slot.name.isidentifier() else f"r_{n}" for n, slot in enumerate(slots)]
+        kind = inspect.Parameter.POSITIONAL_ONLY  # printers call the slots as the head does
+        body.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in named])  # type: ignore[attr-defined]
         return body
 
     def function(self, function: Any, base: Any, *, whole: bool) -> Tensor:

@@ -148,7 +148,7 @@ def written(book: Book, claim: Equation) -> Written:
     sides = [claim.lhs, claim.rhs, *(side for g in claim.given for side in (g.lhs, g.rhs))]
     names = named(book, *sides)
     given = tuple(
-        Given(_relation(book, g, names), g.says, tuple(names[i] for i in g.free if i in names)) for g in claim.given
+        Given(_assumed(book, g, names), g.says, tuple(names[i] for i in g.free if i in names)) for g in claim.given
     )
     relation = _relation(book, claim, names)
     letters = definitions(book, sides)
@@ -167,11 +167,16 @@ def written(book: Book, claim: Equation) -> Written:
     )
 
 
-def _relation(book: Book, claim: Equation, names: Names) -> Any:
-    """The relation of a claim; what says that a number times its inverse is 1 says that it is not 0."""
-    match claim.lhs, claim.rhs:
-        case Mul((x, Fn("inv", y))), Num(value) if value == 1 and key(x) == key(y):
+def _assumed(book: Book, given: Equation, names: Names) -> Any:
+    """The relation of a hypothesis; that a number times its inverse is 1 says that it is not 0."""
+    match given.lhs, given.rhs:
+        case Mul((x, Fn("inv", y))), Num(value) if value == 1 and key(x) == key(y) and not isinstance(given, AtMost):
             return sp.Ne(write(book, x, names), 0, evaluate=False)
+    return _relation(book, given, names)
+
+
+def _relation(book: Book, claim: Equation, names: Names) -> Any:
+    """The relation of a claim."""
     left, right = write(book, claim.lhs, names), write(book, claim.rhs, names)
     if isinstance(claim, Minimum):
         return sp.Ge(left, right, evaluate=False)
@@ -222,7 +227,10 @@ def _slots(book: Book, tensor: Tensor) -> dict[Index, sp.Symbol]:
 
 def slot_names(book: Book, slots: tuple[Index, ...], body: Any) -> dict[Index, sp.Symbol]:
     """A symbol for each slot, called as in the function ``body`` that defines something by its slots."""
-    names = list(inspect.signature(body).parameters) if body is not None else [slot.name for slot in slots]
+    names = [slot.name for slot in slots]
+    if body is not None:
+        given = inspect.signature(body).parameters.values()
+        names = [p.name for p in given if p.kind is not inspect.Parameter.VAR_POSITIONAL]
     if len(names) != len(slots):  # it takes them all as *indices
         names = ["ijklop"[n % 6] for n in range(len(slots))]
     out: dict[Index, sp.Symbol] = {}

@@ -4,8 +4,8 @@ Sums are written out by ``Sum.doit``, deltas, functions and arithmetic are SymPy
 ``sympy.diff`` of what the definitions say, with one symbol for each entry of the variable. Nothing of the engine takes
 part but the numbers that are drawn.
 
-Where SymPy would go wrong, terms are added up one by one: it cancels what is 0 on an instance, and (1.14) it thinks that
-Derivative(L(g), s[i, k]) does not depend on k and takes it out of a sum over k.
+Where SymPy would go wrong, terms are added up one by one: it cancels what is 0 on an instance, and (1.14) it thinks
+that Derivative(L(g), s[i, k]) does not depend on k and takes it out of a sum over k.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class Values:
         if by is not None or len(x.variables) != 1:
             raise NoValue("a derivative of a derivative")
         (variable,) = x.variables
-        letter, where = variable, ()
+        letter, where = variable, tuple[int, ...]()
         if isinstance(variable, sp.Indexed):
             letter, where = variable.base, self._at(variable, at)
         symbol = self._entry(letter, where, letter)
