@@ -309,7 +309,7 @@ def replace(term: Term, lhs: Term, rhs: Term, free: tuple[Index, ...], under_dif
 
     def visit(t: Term) -> Term:
         nonlocal count
-        where = _match(lhs, t, free)
+        where = instance(lhs, t, free)
         if where is not None:
             count += 1
             return rename(rhs, where)
@@ -320,7 +320,8 @@ def replace(term: Term, lhs: Term, rhs: Term, free: tuple[Index, ...], under_dif
     return visit(term), count
 
 
-def _match(pattern: Term, term: Term, free: tuple[Index, ...]) -> dict[Index, AnyIndex] | None:
+def instance(pattern: Term, term: Term, free: tuple[Index, ...]) -> dict[Index, AnyIndex] | None:
+    """The positions at which an atomic pattern is this very term, or None."""
     match pattern, term:
         case Entry(left, names), Entry(right, indices) if left is right:
             pairs = list(zip(names, indices, strict=True))
