@@ -469,7 +469,7 @@ def pairings(x: Any, y: Any, pairs: Pairs) -> Iterator[Pairs]:
             opened = {**there, **dict.fromkeys(bound)}, {**back, **dict.fromkeys(others)}
             if c == d and len(bound) == len(others):
                 for now, then in lists(factors, more, opened, False):
-                    if None not in map(now.get, bound):
+                    if {*map(now.get, bound)} == {*others}:  # not with an index of a sum around this one
                         yield closed(now, there, bound), closed(then, back, others)
         case tuple(), tuple() if type(x) is type(y):
             yield from lists(x, y, pairs, not loose(x))
