@@ -441,7 +441,14 @@ def zero(p: Sequence[Mono]) -> bool:
 
 
 def equal(left: tuple, right: tuple) -> bool:
-    return zero(poly(minus(left, right)))
+    """Whether two terms are equal by all this. A product below 1/ is taken apart, or else multiplied out."""
+    gap = minus(left, right)
+    return zero(poly(gap)) or zero(poly(multiplied_out(gap)))
+
+
+def multiplied_out(t: tuple) -> tuple:
+    t = remake(t, multiplied_out)
+    return ("inv", ("add", t[1])) if t[0] == "inv" else t
 
 
 # == 3. Matching =======================================================================================================

@@ -1,6 +1,6 @@
 """Proofs written down as data, for a judge that shares no code with the engine: ``bayesgrad.checker``.
 
-A :class:`Book` says what is claimed: the claims of results, their hypotheses and definitions as terms. Its method
+A :class:`Claims` says what is claimed: the claims of results, their hypotheses and definitions as terms. Its method
 ``certificate`` says why: the chain of each claim, with everything in it that no one else can see. The format is
 described in ``bayesgrad/checker.py``, and nothing here is trusted: what is written down wrongly is not accepted.
 
@@ -277,7 +277,7 @@ def table(values: Any, number: Callable[[Any], Json]) -> Json:
     return number(Fraction(values))
 
 
-class Book:
+class Claims:
     """What is claimed: ``results`` holds, by label, the claims of each result by name."""
 
     def __init__(self, results: Mapping[str, Mapping[str, Equation]]):
@@ -300,7 +300,7 @@ class Book:
 class Certificate:
     """The proofs of some claims of a book and of the lemmas that they need."""
 
-    def __init__(self, book: Book, claims: Iterable[Equation]):
+    def __init__(self, book: Claims, claims: Iterable[Equation]):
         self.writer = Writer(book.writer)
         self.kinds: dict[str, Json] = {}
         self.proofs: dict[str, Json] = {}
@@ -421,7 +421,7 @@ def dumps(data: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(rows) + "\n}\n"
 
 
-def replayed(book: Book, labels: Iterable[str]) -> checker.Report:
+def replayed(book: Claims, labels: Iterable[str]) -> checker.Report:
     """What the checker says of some results of a book, from the text of both as it would be written to disk."""
     texts = [dumps(book.json), *(dumps(book.certificate(label)) for label in labels)]
     data, *certificates = (json.loads(text, object_pairs_hook=checker.once) for text in texts)
@@ -435,5 +435,5 @@ def replayed(book: Book, labels: Iterable[str]) -> checker.Report:
 
 def doubt(claim: Equation) -> str:
     """Why the checker does not accept the proof of a claim, or an empty string."""
-    report = replayed(Book({"claim": {"claim": claim}}), ["claim"])
+    report = replayed(Claims({"claim": {"claim": claim}}), ["claim"])
     return "; ".join(filter(None, (*report.faults, *map(report.why_not, report.labels["claim"]))))
