@@ -63,12 +63,14 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 FORMAT = 1
 FUEL = 5_000_000  # steps of work for one proof; what needs more is refused, so that no certificate runs for ever
 ONE = Fraction(1)
+Term = tuple[Any, ...]
 
 
 class Reject(Exception):
@@ -121,7 +123,7 @@ class At(NamedTuple):
     """The position that a lookup gives."""
 
     lookup: Lookup
-    args: tuple
+    args: Term
 
     @property
     def size(self) -> Size:
@@ -131,7 +133,7 @@ class At(NamedTuple):
 class Tensor:
     """``deps`` are all tensors that it depends on, itself included; ``lookups`` all that definitions behind it use."""
 
-    def __init__(self, name: str, sizes: tuple[Size, ...], j: dict):
+    def __init__(self, name: str, sizes: tuple[Size, ...], j: dict[Any, Any]):
         self.name, self.sizes, self.kind, self.json = name, sizes, j["kind"], j
         self.slots: dict[str, Var] = {}
         self.body: Any = None
@@ -147,31 +149,31 @@ def new(size: Size) -> Var:
     return Var(next(_numbers), size)
 
 
-def num(n: Any) -> tuple:
+def num(n: Any) -> Term:
     return "num", Fraction(n)
 
 
-def minus(x: tuple, y: tuple) -> tuple:
+def minus(x: Term, y: Term) -> Term:
     return "add", x, ("mul", num(-1), y)
 
 
-def parts(t: tuple) -> list[tuple]:
+def parts(t: Term) -> list[Term]:
     """The terms directly inside."""
     return [x for x in t if type(x) is tuple]
 
 
-def remake(t: tuple, f: Callable[[tuple], tuple]) -> tuple:
+def remake(t: Term, f: Callable[[Term], Term]) -> Term:
     """The same with f applied to the terms directly inside."""
     return tuple(f(x) if type(x) is tuple else x for x in t)
 
 
-def nodes(t: tuple) -> Iterator[tuple]:
+def nodes(t: Term) -> Iterator[Term]:
     yield t
     for x in parts(t):
         yield from nodes(x)
 
 
-def has(t: tuple, kind: str) -> bool:
+def has(t: Term, kind: str) -> bool:
     return any(x[0] == kind for x in nodes(t))
 
 
@@ -184,11 +186,11 @@ def things(x: Any, kind: type) -> Iterator[Any]:
             yield from things(y, kind)
 
 
-def free(*terms: tuple) -> set[Var]:
+def free(*terms: Term) -> set[Var]:
     return {i for i in things(terms, Var) if isinstance(i.name, str)}
 
 
-def subst(x: Any, where: Mapping[Var, Any]) -> Any:
+def subst(x: Any, where: Mapping[Any, Any]) -> Any:
     """Positions replaced. Every index that a sum binds is made new, so nothing can be captured."""
     match x:
         case Var():
@@ -206,7 +208,7 @@ def subst(x: Any, where: Mapping[Var, Any]) -> Any:
     return x
 
 
-def total(T: Tensor, body: Callable[..., tuple]) -> tuple:
+def total(T: Tensor, body: Callable[..., Term]) -> Term:
     """The sum of body over all positions of the sizes of T."""
     ix = tuple(map(new, T.sizes))
     out = body(*ix)
@@ -215,7 +217,7 @@ def total(T: Tensor, body: Callable[..., tuple]) -> tuple:
     return out
 
 
-def behind(T: Tensor) -> tuple:
+def behind(T: Tensor) -> Term:
     """What a tensor is defined by, or a function of."""
     return (T.body,) if T.body else T.through
 
@@ -225,7 +227,7 @@ def reach(x: Any) -> set[Tensor]:
     return set().union(*(T.deps for T in things(x, Tensor)))
 
 
-def reach_beside(t: tuple, cut: set[Tensor]) -> set[Tensor]:
+def reach_beside(t: Term, cut: set[Tensor]) -> set[Tensor]:
     """Every tensor that a term depends on in some other way than through those of ``cut``, and these themselves."""
     found: set[Tensor] = set()
     todo: list[Any] = [t]
@@ -245,11 +247,11 @@ def reach_beside(t: tuple, cut: set[Tensor]) -> set[Tensor]:
 
 class Mono(NamedTuple):
     coefficient: Fraction
-    bound: tuple
-    factors: tuple  # of (power, atom)
+    bound: Term
+    factors: Term  # of (power, atom)
 
 
-class Poly(tuple):
+class Poly(Term):
     """Monomials whose sum it is. ``tidy`` says that like ones have been added up."""
 
     tidy = False
@@ -259,11 +261,11 @@ def number(c: Fraction) -> list[Mono]:
     return [Mono(c, (), ())] if c else []
 
 
-def single(atom: tuple, power: Fraction = ONE) -> list[Mono]:
+def single(atom: Term, power: Fraction = ONE) -> list[Mono]:
     return [contract(Mono(ONE, (), ((power, atom),)))]
 
 
-def poly(t: tuple) -> list[Mono]:
+def poly(t: Term) -> list[Mono]:
     burn()
     match t:
         case "num", v:
@@ -324,13 +326,13 @@ def contract(m: Mono) -> Mono:
     return m
 
 
-def rank(i: Var | At) -> tuple:
+def rank(i: Var | At) -> Term:
     return (0,) if isinstance(i, At) else (1 + isinstance(i.name, int), i.name)
 
 
 def tally(pairs: Iterable[tuple[Fraction, Any]]) -> list[tuple[Fraction, Any]]:
     """(number, thing) pairs with the numbers of equal things added up, and zeros gone."""
-    out: list[list] = []
+    out: list[list[Any]] = []
     for n, x in pairs:
         like = next((f for f in out if same(f[1], x)), None)
         if like is None:
@@ -351,16 +353,16 @@ def tidy(m: Mono) -> Mono:
     return Mono(m.coefficient, m.bound, factors)
 
 
-def square(a: tuple) -> bool:
+def square(a: Term) -> bool:
     """0 or 1, so equal to its square."""
-    return a[0] == "delta" or (a[0] == "entry" and a[1].kind == "indicator")
+    return bool(a[0] == "delta" or (a[0] == "entry" and a[1].kind == "indicator"))
 
 
 def collect(p: Sequence[Mono]) -> Poly:
     """Like monomials added up, zeros gone, and positive sums cancelled."""
     if isinstance(p, Poly) and p.tidy:
         return p
-    groups: dict[str, list] = {}
+    groups: dict[str, list[Any]] = {}
     todo = list(p)
     while todo:
         m = tidy(todo.pop())
@@ -374,7 +376,7 @@ def collect(p: Sequence[Mono]) -> Poly:
     return out
 
 
-def loose(x: tuple) -> bool:
+def loose(x: Term) -> bool:
     """Whether the order of what stands in it means nothing."""
     return isinstance(x, Poly) or x[:1] == ("delta",)
 
@@ -404,7 +406,7 @@ def cancelled(m: Mono) -> list[Mono]:
     return []
 
 
-def order(m: Mono) -> tuple:
+def order(m: Mono) -> Term:
     return sum(abs(n) for n, _ in m.factors) + len(m.bound), shape(m._replace(coefficient=ONE))
 
 
@@ -440,13 +442,13 @@ def zero(p: Sequence[Mono]) -> bool:
     return True
 
 
-def equal(left: tuple, right: tuple) -> bool:
+def equal(left: Term, right: Term) -> bool:
     """Whether two terms are equal by all this. A product below 1/ is taken apart, or else multiplied out."""
     gap = minus(left, right)
     return zero(poly(gap)) or zero(poly(multiplied_out(gap)))
 
 
-def multiplied_out(t: tuple) -> tuple:
+def multiplied_out(t: Term) -> Term:
     t = remake(t, multiplied_out)
     return ("inv", ("add", t[1])) if t[0] == "inv" else t
 
@@ -456,7 +458,7 @@ def multiplied_out(t: tuple) -> tuple:
 # Every way to pair the bound indices of two things that makes them one. Pairs are two partial maps, there and back;
 # None stands for an index that is bound and not yet paired. Indices outside the maps match themselves alone.
 
-Pairs = tuple[dict, dict]
+Pairs = tuple[dict[Var, Any], dict[Var, Any]]
 
 
 def same(x: Any, y: Any) -> bool:
@@ -484,7 +486,7 @@ def pairings(x: Any, y: Any, pairs: Pairs) -> Iterator[Pairs]:
             yield pairs
 
 
-def lists(xs: Sequence, ys: Sequence, pairs: Pairs, in_order: bool) -> Iterator[Pairs]:
+def lists(xs: Sequence[Any], ys: Sequence[Any], pairs: Pairs, in_order: bool) -> Iterator[Pairs]:
     if not xs and not ys:
         yield pairs
     elif len(xs) == len(ys):
@@ -493,7 +495,7 @@ def lists(xs: Sequence, ys: Sequence, pairs: Pairs, in_order: bool) -> Iterator[
                 yield from lists(xs[1:], (*ys[:n], *ys[n + 1 :]), more, in_order)
 
 
-def closed(now: dict, before: dict, bound: tuple) -> dict:
+def closed(now: dict[Any, Any], before: dict[Any, Any], bound: Term) -> dict[Any, Any]:
     """The pairs without those of a sum that ends here."""
     return {i: j for i, j in now.items() if i not in bound} | {i: before[i] for i in bound if i in before}
 
@@ -569,9 +571,9 @@ def content(p: Poly) -> tuple[Poly, Poly]:
     return collect([Mono(c, (), tuple(shared))]), collect([Mono(m[0] / c, m[1], m[2] + less) for m in p])
 
 
-def pieces(m: Mono) -> tuple[list, list[Mono]]:
+def pieces(m: Mono) -> tuple[list[Any], list[Mono]]:
     """The factors without bound indices, and one monomial for each group of others that bound indices tie together."""
-    groups: list = [({b}, ()) for b in m.bound]
+    groups: list[Any] = [({b}, ()) for b in m.bound]
     alone = []
     for f in m.factors:
         named = set(things(f, Var))
@@ -584,7 +586,7 @@ def pieces(m: Mono) -> tuple[list, list[Mono]]:
     return alone, [Mono(ONE, tuple(b for b in m.bound if b in g[0]), g[1]) for g in groups]
 
 
-def surely(a: tuple) -> bool:
+def surely(a: Term) -> bool:
     """Whether an atom is positive by its kind."""
     positive_letter = (a[0] == "entry" and a[1].kind == "positive") or (a[0] == "count" and a[1].nonempty)
     return a[0] == "exp" or positive_letter or (a[0] == "inv" and positive(a[1]))
@@ -597,7 +599,7 @@ def positive(p: Sequence[Mono]) -> bool:
 
 
 def not_negative(p: Sequence[Mono]) -> bool:
-    def good(power: Fraction, a: tuple) -> bool:
+    def good(power: Fraction, a: Term) -> bool:
         by_kind = surely(a) or square(a) or a[0] == "count" or (a[0] == "entry" and a[1].kind != "real")
         return by_kind or power % 2 == 0 or (a[0] == "inv" and not_negative(a[1]))
 
@@ -613,7 +615,7 @@ def settled(p: Sequence[Mono]) -> bool:
 # == 5. Rules ==========================================================================================================
 
 
-def unfold(t: tuple, chosen: set[Tensor]) -> tuple:
+def unfold(t: Term, chosen: set[Tensor]) -> Term:
     """The entries of some tensors replaced by their definitions, except inside a derivative by that tensor."""
     match t:
         case "entry", T, *ix if T in chosen:
@@ -624,13 +626,13 @@ def unfold(t: tuple, chosen: set[Tensor]) -> tuple:
     return remake(t, lambda x: unfold(x, chosen))
 
 
-def expanded(t: tuple, variable: Tensor | None = None) -> tuple:
+def expanded(t: Term, variable: Tensor | None = None) -> Term:
     return unfold(t, {T for T in reach(t) if T.body and T is not variable})
 
 
-def derivative(t: tuple, V: Tensor, at: tuple) -> tuple:
+def derivative(t: Term, V: Tensor, at: Term) -> Term:
     """d t / d V(at): one pass. Derivatives of defined tensors stay as they are."""
-    d = lambda x: derivative(x, V, at)
+    d: Callable[[Term], Term] = lambda x: derivative(x, V, at)
     if V not in reach(t):
         return num(0)
     match t:
@@ -638,7 +640,7 @@ def derivative(t: tuple, V: Tensor, at: tuple) -> tuple:
             return "mul", num(1), *(("delta", i, j) for i, j in zip(ix, at, strict=True))
         case "entry", T, *ix if T.through:
             g, u = T.through
-            pull = lambda *r: ("mul", ("entry", u, *r), ("diff", ("entry", g, *r), V, *at))
+            pull: Callable[..., Term] = lambda *r: ("mul", ("entry", u, *r), ("diff", ("entry", g, *r), V, *at))
             return pull(*ix) if T.sizes else total(g, pull)
         case (("entry" | "diff"), *_):
             return "diff", t, V, *at
@@ -663,12 +665,12 @@ def derivative(t: tuple, V: Tensor, at: tuple) -> tuple:
     raise Reject(f"no derivative of {t[0]}")
 
 
-def surely_positive(t: tuple) -> bool:
+def surely_positive(t: Term) -> bool:
     """Whether a term is positive by the kinds of its letters, or of what they are defined by."""
     return positive(poly(t)) or positive(poly(expanded(t)))
 
 
-def carry_out(t: tuple, variables: set[Tensor]) -> tuple:
+def carry_out(t: Term, variables: set[Tensor]) -> Term:
     """The derivatives by some tensors, or all, carried out from the inside: one pass."""
     if t[0] == "diff":
         _, body, V, *at = t
@@ -677,13 +679,13 @@ def carry_out(t: tuple, variables: set[Tensor]) -> tuple:
     return remake(t, lambda x: carry_out(x, variables))
 
 
-def through(t: tuple, middles: set[Tensor]) -> tuple:
+def through(t: Term, middles: set[Tensor]) -> Term:
     """The chain rule: each derivative of a term that depends on its variable through the middles alone."""
     for one, other in itertools.permutations(middles, 2):
         need(other not in one.deps, "tensors in the middle depend on one another")
     need(all(T.kind != "indicator" for T in middles), "a derivative by an indicator")
 
-    def visit(t: tuple) -> tuple:
+    def visit(t: Term) -> Term:
         if t[0] != "diff":
             return remake(t, visit)
         _, body, V, *at = t
@@ -693,47 +695,47 @@ def through(t: tuple, middles: set[Tensor]) -> tuple:
         need(V not in beside, "the term depends on the variable beside the middles")
         opened = [body, *(T.body for T in beside - middles if T.body)]
         need(not any(has(x, "diff") for x in opened), "the chain rule for a derivative that was not carried out")
-        link = lambda M: lambda *r: ("mul", ("diff", body, M, *r), ("diff", ("entry", M, *r), V, *at))
-        return "add", *(total(M, link(M)) for M in middles)
+        link = lambda M, *r: ("mul", ("diff", body, M, *r), ("diff", ("entry", M, *r), V, *at))
+        return "add", *(total(M, partial(link, M)) for M in middles)
 
     return visit(t)
 
 
-def plug(t: tuple, side: tuple, at: Sequence[Var], inside: bool) -> tuple:
+def plug(t: Term, side: Term, at: Sequence[Var], inside: bool) -> Term:
     """A context with one side of an equation in its holes."""
     match t:
         case "hole", *ix:
-            return subst(side, dict(zip(at, ix, strict=True)))
+            return tuple(subst(side, dict(zip(at, ix, strict=True))))
         case "diff", b, V, *_:
             need(not has(b, "hole") or (inside and not V.body), "a hole inside a derivative")
     return remake(t, lambda x: plug(x, side, at, inside))
 
 
-def fill(t: tuple, values: Mapping[Tensor, Callable[..., tuple]]) -> tuple:
+def fill(t: Term, values: Mapping[Tensor, Callable[..., Term]]) -> Term:
     """Tensors replaced by functions of their indices; what stands in definitions stays."""
     if t[0] == "entry" and t[1] in values:
         return values[t[1]](*t[2:])
     return remake(t, lambda x: fill(x, values))
 
 
-def nonnegative(t: tuple) -> bool:
+def nonnegative(t: Term) -> bool:
     """At least 0 by its form: sums and products of squares, exps, declared nonnegatives."""
     match t:
         case "num", v:
-            return v >= 0
+            return bool(v >= 0)
         case "entry", T, *_:
-            return T.kind != "real"
+            return bool(T.kind != "real")
         case "pow", b, n:
             return n % 2 == 0 or nonnegative(b)
     sums = t[0] in ("add", "mul", "sum", "inv") and all(map(nonnegative, parts(t)))
     return sums or t[0] in ("count", "delta", "exp")
 
 
-def vanishes_with(t: tuple, tight: Mapping[Tensor, Sequence]) -> bool:
+def vanishes_with(t: Term, tight: Mapping[Tensor, Sequence[Any]]) -> bool:
     """Whether t is a sum of positive multiples of just the entries that ``tight`` names, each of them among these."""
     met: set[Tensor] = set()
 
-    def summand(t: tuple, bound: set[Var]) -> bool:
+    def summand(t: Term, bound: set[Var]) -> bool:
         match t:
             case "add", *ts:
                 return all(summand(x, bound) for x in ts)
@@ -749,35 +751,35 @@ def vanishes_with(t: tuple, tight: Mapping[Tensor, Sequence]) -> bool:
                 return len(carriers) == 1 and summand(carriers[0], bound)
         return False
 
-    def factors(t: tuple) -> list[tuple]:
+    def factors(t: Term) -> list[Term]:
         return [f for x in parts(t) for f in factors(x)] if t[0] == "mul" else [t]
 
     return summand(t, set()) and met == set(tight)
 
 
-def slope(t: tuple) -> bool:
+def slope(t: Term) -> bool:
     """Whether a term holds a derivative of a function of which only the gradient is known, in definitions too."""
     opened = [t, *(T.body for T in reach(t) if T.body)]
     return any(x[0] == "diff" and any(T.through for T in reach(x[1])) for o in opened for x in nodes(o))
 
 
-def curvature(t: tuple) -> bool:
+def curvature(t: Term) -> bool:
     return any(x[0] == "diff" and slope(x[1]) for x in nodes(t))
 
 
 # == 6. Written-out instances ==========================================================================================
 
 
-def explicit(t: tuple, sizes: Mapping, values: Mapping, at: Mapping) -> tuple:
+def explicit(t: Term, sizes: Mapping[Any, Any], values: Mapping[Any, Any], at: Mapping[Any, Any]) -> Term:
     """A term written out: numbers, and sums, products, powers, exp, log and inv of them. Equal entries are shared."""
-    known: dict[tuple, tuple] = {}
+    known: dict[Term, Term] = {}
 
-    def place(i: Any, here: Mapping) -> int:
-        where = here[i] if isinstance(i, Var) else pick(values[i.lookup], [place(a, here) for a in i.args])
+    def place(i: Any, here: Mapping[Any, Any]) -> int:
+        where: int = here[i] if isinstance(i, Var) else pick(values[i.lookup], [place(a, here) for a in i.args])
         need(type(where) is int and 0 <= where < sizes[i.size], "a position is out of range")
         return where
 
-    def visit(t: tuple, here: Mapping) -> tuple:
+    def visit(t: Term, here: Mapping[Any, Any]) -> Term:
         burn()
         match t:
             case "count", size:
@@ -833,7 +835,7 @@ def times(*xs: Interval) -> Interval:
     return out
 
 
-def interval(t: tuple, known: dict[int, Interval]) -> Interval:
+def interval(t: Term, known: dict[int, Interval]) -> Interval:
     """What encloses the value of a written-out term; ``known`` holds that of parts that it shares."""
     if id(t) not in known:
         burn(100)
@@ -841,7 +843,7 @@ def interval(t: tuple, known: dict[int, Interval]) -> Interval:
     return known[id(t)]
 
 
-def enclose(t: tuple, inner: list[Interval]) -> Interval:
+def enclose(t: Term, inner: list[Interval]) -> Interval:
     match t[0]:
         case "num":
             return outward([t[1].numerator * UNIT], t[1].denominator)
@@ -915,9 +917,11 @@ class Claim:
     says anything.
     """
 
-    def __init__(self, name: str, j: dict, sides: list, scope: dict[str, Var], at: set[Var], given: tuple[Claim, ...]):
+    def __init__(self, name: str, j: Any, sides: list[Term], scope: dict[str, Var], at: set[Var], given: Any):
         self.name, self.json, self.type, (self.lhs, self.rhs) = name, j, j["type"], sides
-        self.scope, self.at, self.given, self.more = scope, at, given, {}  # type: dict, set, tuple, dict[str, Any]
+        self.scope, self.at = scope, at
+        self.given: tuple[Claim, ...] = given
+        self.more: dict[str, Any] = {}
         self.own = [i for i in scope.values() if i not in at]
         self.sides = (*sides, *(side for h in given for side in (h.lhs, h.rhs)))
         self.lookups = {*things(self.sides, Lookup)}.union(*(T.lookups for T in reach(self.sides)))
@@ -983,7 +987,7 @@ class Tables:
         at = set().union(*(h.at for h in given))
         need(at <= {*scope.values()}, "a hypothesis at a position that is none of the claim's")
         claim = Claim(name, j, [self.term(j[side], scope) for side in ("lhs", "rhs")], scope, at, given)
-        named = lambda table, key: {table[k]: v for k, v in j[key].items()}
+        named: Callable[..., dict[Any, Any]] = lambda table, key: {table[k]: v for k, v in j[key].items()}
         match claim.type:
             case "at-most":
                 claim.more["tight"] = None if j["tight"] is None else self.tight(j["tight"], scope)
@@ -998,7 +1002,7 @@ class Tables:
                     claim.more[key] = {T: self.tensors[x] for T, x in named(self.tensors, key).items()}
         return claim
 
-    def tight(self, rows: Any, scope: dict[str, Var]) -> dict[Tensor, list]:
+    def tight(self, rows: Any, scope: dict[str, Var]) -> dict[Tensor, list[Any]]:
         out: dict[Tensor, list[Any]] = {}
         for name, *js in rows:
             T = self.tensors[name]
@@ -1018,14 +1022,14 @@ class Tables:
         need(j in env, f"{j!r:.40} is no index here")
         return env[j]
 
-    def fit(self, what: str, sizes: Sequence[Size], js: Sequence, env: Mapping[str, Var]) -> list:
+    def fit(self, what: str, sizes: Sequence[Size], js: Sequence[Any], env: Mapping[str, Var]) -> list[Any]:
         ix = [self.index(j, env) for j in js]
         need([i.size for i in ix] == [*sizes], f"{what}: an index of another size, or another number of them")
         return ix
 
-    def term(self, j: Any, env: Mapping[str, Var], hole: Sequence[Size] | None = None) -> tuple:
+    def term(self, j: Any, env: Mapping[str, Var], hole: Sequence[Size] | None = None) -> Term:
         """A term; ``hole`` holds the sizes of the indices of a hole where one may stand."""
-        go = lambda x: self.term(x, env, hole)
+        go: Callable[[Any], Term] = lambda x: self.term(x, env, hole)
         match j:
             case ["num", v]:
                 return num(exact(v))
@@ -1092,7 +1096,7 @@ class Proof:
             tight = claim.more["tight"]
             need(tight is None or vanishes_with(last, tight), "equality is not where the claim says")
 
-    def step(self, before: tuple, j: Any) -> tuple:
+    def step(self, before: Term, j: Any) -> Term:
         """The term after a step."""
         needs = {"algebra": (), "rewrite": ("by", "context", "reverse")}.get(j["rule"], ("tensors",))
         keys(j, "rule", "after", *needs)
@@ -1114,7 +1118,7 @@ class Proof:
         need(equal(before, arrived), f"{j['rule']}: it does not follow")
         return after
 
-    def rewritten(self, before: tuple, by: Any, context: Any, reverse: Any) -> tuple:
+    def rewritten(self, before: Term, by: Any, context: Any, reverse: Any) -> Term:
         """The context with the other side of the equation, where ``before`` is the context with one side."""
         equation = self.known(by)
         need(equation.type == "equation" and type(reverse) is bool, "what is rewritten by is no equation")
@@ -1137,7 +1141,7 @@ class Proof:
         self.leans.add(lemma)
         return lemma
 
-    def sound(self, *terms: tuple) -> None:
+    def sound(self, *terms: Term) -> None:
         """What must be true of every term: lookups exist, no unknown curvature, every declared kind holds."""
         tensors = reach(terms)
         for z in {*things(terms, Lookup)}.union(*(T.lookups for T in tensors)) - self.claim.lookups:
@@ -1184,7 +1188,7 @@ class Proof:
         rises = ("mul", derivative(lhs, t, ()), less), ("mul", less, less, ("inv", ("entry", t)))
         need(equal(*rises), "the derivative times (t - 1) is not (t - 1)^2 / t")
 
-    def witness(self, relation: Any, sizes: dict, at: dict, values: dict) -> None:
+    def witness(self, relation: Any, sizes: dict[Any, Any], at: dict[Any, Any], values: dict[Any, Any]) -> None:
         claim = self.claim
         need(not claim.given and relation in ("=", "<", ">"), "a witness has no hypotheses, and a relation")
         tensors = {T for T in values if isinstance(T, Tensor)}
@@ -1198,7 +1202,7 @@ class Proof:
             gap = minus(left, right) if relation == ">" else minus(right, left)
             need(interval(gap, {})[0] > 0, "the difference is not seen to be positive")
 
-    def induction(self, base: Claim, step: Claim, first: dict, later: dict) -> None:
+    def induction(self, base: Claim, step: Claim, first: dict[Any, Any], later: dict[Any, Any]) -> None:
         claim, (now, *more) = self.claim, step.given
         self.leans |= {base, step}
         kept = {*base.given, *more}
@@ -1264,7 +1268,7 @@ def render(j: Any) -> tuple[str, int]:
     return f"{j[0]}({show(j[1])})", ATOM
 
 
-def relation(j: Mapping, sign: str) -> str:
+def relation(j: Mapping[Any, Any], sign: str) -> str:
     places = ", ".join(f"{i}∈{size}" for i, size in j["for"].items())
     return (f"for all {places}: " if places else "") + f"{show(j['lhs'])} {sign} {show(j['rhs'])}"
 
@@ -1349,7 +1353,7 @@ class Report:
         return self.refused.get(claim, "no certificate of it was given")
 
 
-def once(pairs: list[tuple[str, Any]]) -> dict:
+def once(pairs: list[tuple[str, Any]]) -> dict[Any, Any]:
     """A JSON object in which no key is given twice."""
     need(len(dict(pairs)) == len(pairs), "a key is given twice")
     return dict(pairs)
