@@ -22,7 +22,7 @@ from typing import Any
 
 from bayesgrad import checker
 from bayesgrad.symbolic import rules
-from bayesgrad.symbolic.chain import Step
+from bayesgrad.symbolic.chain import Chain, Step
 from bayesgrad.symbolic.index_calculus import same
 from bayesgrad.symbolic.proof import AtMost, Equation, Induction, Minimum, Witness, proof_of
 from bayesgrad.symbolic.terms import (
@@ -53,6 +53,7 @@ from bayesgrad.symbolic.terms import (
 
 Json = Any
 Env = Mapping[Index, str]
+ChainOf = Callable[[Equation], Chain | None]
 TYPES = {Equation: "equation", AtMost: "at-most", Minimum: "minimum", Witness: "witness", Induction: "induction"}
 FORBIDDEN = re.compile(r"[\s\[\](){},;:=<>+·/|^*Σδ∂∈≤≥~-]")
 
@@ -292,37 +293,34 @@ class Claims:
     def json(self) -> dict[str, Json]:
         return {"format": checker.FORMAT, **self.writer.out, "labels": self.labels}
 
-    def certificate(self, label: str) -> dict[str, Json]:
-        """Why the claims of a result are true, as far as they were proved; lemmas that are no result stand in it."""
-        return Certificate(self, self.results[label].values()).json
+    def certificate(self, label: str, chain_of: ChainOf = proof_of) -> dict[str, Json]:
+        """Why the claims of a result are true, as far as they have a chain; lemmas that are no result stand in it."""
+        return Certificate(self, self.results[label].values(), chain_of).json
 
 
 class Certificate:
     """The proofs of some claims of a book and of the lemmas that they need."""
 
-    def __init__(self, book: Claims, claims: Iterable[Equation]):
+    def __init__(self, book: Claims, claims: Iterable[Equation], chain_of: ChainOf = proof_of):
         self.writer = Writer(book.writer)
         self.kinds: dict[str, Json] = {}
         self.proofs: dict[str, Json] = {}
         self.writer.lemmas = todo = list(claims)  # a lemma that a proof names is appended
         for claim in todo:
-            if proof_of(claim) is not None:
-                name = self.writer.claim(claim)
-                self.proofs[name] = self.proof(claim)
+            if (chain := chain_of(claim)) is not None:
+                self.proofs[self.writer.claim(claim)] = self.proof(claim, chain)
 
     @property
     def json(self) -> dict[str, Json]:
         return {"format": checker.FORMAT, **self.writer.out, "kinds": self.kinds, "proofs": self.proofs}
 
-    def proof(self, claim: Equation) -> Json:
-        chain = proof_of(claim)
+    def proof(self, claim: Equation, chain: Chain) -> Json:
         self.reasons(claim.lhs, claim.rhs, *(side for g in claim.given for side in (g.lhs, g.rhs)))
         match claim:
             case Witness():
                 return {}
             case Induction():
                 return {when: self.writer.claim(getattr(claim, when)) for when in ("base", "step")}
-        assert chain is not None
         before = claim.rhs - claim.lhs if isinstance(claim, AtMost) else claim.lhs
         steps = []
         for step in (Step(chain.start, "algebra", ""), *chain.steps):
