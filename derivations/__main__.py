@@ -5,6 +5,7 @@ python -m derivations attention.routing-law           statement, assumptions, st
 python -m derivations LABEL --format latex            the same for a paper; --format json for programs
 python -m derivations LABEL --tree                    what it rests on
 python -m derivations --evidence                      proofs, exact instances, shipped code, SymPy: run all, record
+python -m derivations --certificates DIR              why each result is true, for python -m bayesgrad.checker
 """
 
 from __future__ import annotations
@@ -15,16 +16,21 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import track
 
 from bayesgrad import evidence
-from derivations import headlines, laws, present, trust
+from bayesgrad.evidence import ROOT
+from derivations import certificates, headlines, laws, present, trust
 from derivations.routes import code_route, exact_instances, sympy_sizes
 
 SOURCES = (
     "bayesgrad/symbolic/*.py",
+    "bayesgrad/symbolic/book.json",
+    "bayesgrad/checker.py",
     "derivations/*.py",
     "derivations/routes/*.py",
     "bayesgrad/theorems.py",
@@ -41,10 +47,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--tree", action="store_true", help="print what the result rests on instead")
     parser.add_argument("--evidence", action="store_true", help="run everything and write report/build/evidence")
     parser.add_argument("--statements", action="store_true", help="write bayesgrad/statements.py from what is proved")
+    parser.add_argument("--book", action="store_true", help="write bayesgrad/symbolic/book.json, what is claimed")
+    parser.add_argument("--certificates", type=Path, metavar="DIR", help="write the certificate of every result")
     parser.add_argument("--force", action="store_true", help="with --evidence: run although nothing has changed")
     args = parser.parse_args(argv)
     if args.statements:
         headlines.write()
+        return 0
+    if args.book:
+        certificates.write_book()
+        return 0
+    if args.certificates:
+        certificates.write_certificates(args.certificates)
+        print(f"python -m bayesgrad.checker {certificates.BOOK.relative_to(ROOT)} {args.certificates}")
         return 0
     if args.evidence:
         return record(force=args.force)
@@ -105,6 +120,8 @@ def record_proofs(force: bool, console: Console) -> int:
         label: present.as_dict(label)
         for label in track(labels, "proofs and near misses", console=console, disable=not console.is_terminal)
     }
+    for label, second in certificates.verdicts(labels).items():
+        results[label] = both(results[label], second)
     path = evidence.write(
         "proof",
         results,
@@ -126,6 +143,16 @@ def record_proofs(force: bool, console: Console) -> int:
     for name in loose:
         console.print(f"  {name}: not refuted", markup=False)
     return 1 if bad or loose else 0
+
+
+def both(kernel: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """A result with what the checker says of it: proved is what both judges accept."""
+    if kernel["verdict"] == "proved" != second["verdict"]:
+        kernel |= {
+            "verdict": second["verdict"],
+            "reason": f"the kernel accepts it, the checker does not: {second['reason']}",
+        }
+    return {**kernel, "checker": second}
 
 
 if __name__ == "__main__":

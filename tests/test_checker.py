@@ -47,8 +47,11 @@ def test_it_imports_the_standard_library_and_nothing_else():
     assert not any(name in FILE.read_text(encoding="utf-8") for name in ("__import__", "importlib", "eval(", "exec("))
 
 
-def test_it_is_short_enough_to_be_read():
-    assert trust.code_lines(FILE.read_text(encoding="utf-8")) <= 990
+def test_it_is_the_trusted_base_and_counted_as_it_is():
+    base = trust.base()
+    assert base["files"] == ["bayesgrad/checker.py"]
+    assert trust.code_lines('"""doc"""\n\n# no\nx = 1  # yes\ny = (\n    2\n)\n') == 4
+    assert base["lines"] == trust.code_lines(FILE.read_text(encoding="utf-8")) <= 990
 
 
 def test_a_copy_of_the_file_alone_is_enough(tmp_path):

@@ -415,16 +415,6 @@ def test_the_trusted_files_import_only_each_other_and_the_referee():
                     assert node.module.removeprefix("bayesgrad.symbolic.") in allowed, f"{name} imports {node.module}"
 
 
-def test_the_trusted_base_is_counted_as_it_is():
-    from derivations import trust
-
-    base = trust.base()
-    assert sorted(Path(f).name for f in base["files"]) == sorted(TRUSTED)
-    assert trust.code_lines('"""doc"""\n\n# no\nx = 1  # yes\ny = (\n    2\n)\n') == 4
-    longest = sum(len((ROOT / f).read_text().splitlines()) for f in base["files"])
-    assert longest / 2 < base["lines"] < longest
-
-
 def test_numbers_stay_exact():
     assert lift(Fraction(1, 3)).value == Fraction(1, 3)
     assert isinstance(lift(2), Num)

@@ -63,6 +63,7 @@ def test_what_is_in_it(wheel):
     top = {name.split("/")[0] for name in names}
     assert top == {"bayesgrad", next(name for name in top if name.endswith(".dist-info"))}
     assert "bayesgrad/py.typed" in names
+    assert "bayesgrad/symbolic/book.json" in names
     assert any(name.endswith("LICENSE") for name in names)
     metadata = Parser().parsestr(text)
     core = [line for line in metadata.get_all("Requires-Dist") if "extra ==" not in line]

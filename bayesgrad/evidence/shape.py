@@ -81,7 +81,7 @@ def _fragment(results: Any, **more: Any) -> dict[str, Any]:
 
 _PROVED = {**ENTRY, "rests_on?": [str]}
 FRAGMENTS: dict[str, Any] = {
-    "proof": _fragment({"*": _PROVED}, **{"trusted_base?": BASE}),
+    "proof": _fragment({"*": {**_PROVED, "checker?": ENTRY}}, **{"trusted_base?": BASE}),
     "exact": _fragment({"*": ENTRY}),
     "code": _fragment({"*": ENTRY}),
     "sympy": _fragment({"*": ENTRY}),

@@ -17,6 +17,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 
@@ -419,19 +420,23 @@ def dumps(data: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(rows) + "\n}\n"
 
 
-def replayed(book: Claims, labels: Iterable[str]) -> checker.Report:
-    """What the checker says of some results of a book, from the text of both as it would be written to disk."""
-    texts = [dumps(book.json), *(dumps(book.certificate(label)) for label in labels)]
-    data, *certificates = (json.loads(text, object_pairs_hook=checker.once) for text in texts)
+@contextmanager
+def deep() -> Iterator[None]:
+    """Room for the checker to look into terms that are nested deeply."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, 20_000))
     try:
-        return checker.Report(data, certificates)
+        yield
     finally:
         sys.setrecursionlimit(limit)
 
 
-def doubt(claim: Equation) -> str:
-    """Why the checker does not accept the proof of a claim, or an empty string."""
-    report = replayed(Claims({"claim": {"claim": claim}}), ["claim"])
-    return "; ".join(filter(None, (*report.faults, *map(report.why_not, report.labels["claim"]))))
+def doubt(claim: Equation, chain: Chain | None = None) -> str:
+    """Why the checker does not accept the proof of a claim, or an empty string; ``chain`` if it was not proved here."""
+    claims = Claims({"it": {"it": claim}})
+    certificate = claims.certificate("it", lambda other: chain if chain and other is claim else proof_of(other))
+    texts = (dumps(claims.json), dumps(certificate))
+    with deep():
+        book, certificate = (json.loads(text, object_pairs_hook=checker.once) for text in texts)
+        report = checker.Report(book, [certificate])
+    return "; ".join(filter(None, (*report.faults, *map(report.why_not, report.labels["it"]))))
