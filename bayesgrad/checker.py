@@ -731,9 +731,9 @@ def nonnegative(t: Term) -> bool:
     return sums or t[0] in ("count", "delta", "exp")
 
 
-def vanishes_with(t: Term, tight: Mapping[Tensor, Sequence[Any]]) -> bool:
-    """Whether t is a sum of positive multiples of just the entries that ``tight`` names, each of them among these."""
-    met: set[Tensor] = set()
+def vanishes_with(t: Term, tight: Sequence[tuple[Tensor, list[Any]]]) -> bool:
+    """Whether t is a sum of positive multiples of just the entries that ``tight`` names, all of them among these."""
+    met: set[int] = set()
 
     def summand(t: Term, bound: set[Var]) -> bool:
         match t:
@@ -741,11 +741,12 @@ def vanishes_with(t: Term, tight: Mapping[Tensor, Sequence[Any]]) -> bool:
                 return all(summand(x, bound) for x in ts)
             case "sum", i, b:
                 return summand(b, bound | {i})
-            case "entry", T, *ix if T in tight and T.kind == "nonnegative":
-                met.add(T)
-                running = [i for i, put in zip(ix, tight[T], strict=True) if put == "*"]
-                fixed = all(put in ("*", i) for i, put in zip(ix, tight[T], strict=True))
-                return fixed and len(set(running)) == len(running) and set(running) == bound
+            case "entry", T, *ix if T.kind == "nonnegative":
+                running = [i for i in ix if i in bound]
+                every = len(running) == len(bound) == len({*running})
+                here = [n for n, row in enumerate(tight) if row == (T, ["*" if i in bound else i for i in ix])]
+                met.update(here)
+                return every and bool(here)
             case "mul", *_:
                 carriers = [f for f in factors(t) if not surely_positive(f)]
                 return len(carriers) == 1 and summand(carriers[0], bound)
@@ -754,7 +755,7 @@ def vanishes_with(t: Term, tight: Mapping[Tensor, Sequence[Any]]) -> bool:
     def factors(t: Term) -> list[Term]:
         return [f for x in parts(t) for f in factors(x)] if t[0] == "mul" else [t]
 
-    return summand(t, set()) and met == set(tight)
+    return summand(t, set()) and len(met) == len(tight)
 
 
 def slope(t: Term) -> bool:
@@ -990,7 +991,8 @@ class Tables:
         named: Callable[..., dict[Any, Any]] = lambda table, key: {table[k]: v for k, v in j[key].items()}
         match claim.type:
             case "at-most":
-                claim.more["tight"] = None if j["tight"] is None else self.tight(j["tight"], scope)
+                rows = j["tight"]
+                claim.more["tight"] = rows and [self.tight(name, ix, scope) for name, *ix in rows]
             case "minimum":
                 claim.more["variable"] = self.tensors[j["variable"]]
             case "witness":
@@ -1002,15 +1004,11 @@ class Tables:
                     claim.more[key] = {T: self.tensors[x] for T, x in named(self.tensors, key).items()}
         return claim
 
-    def tight(self, rows: Any, scope: dict[str, Var]) -> dict[Tensor, list[Any]]:
-        out: dict[Tensor, list[Any]] = {}
-        for name, *js in rows:
-            T = self.tensors[name]
-            out[T] = ["*" if i == "*" else self.index(i, scope) for i in js]
-            fits = (i == "*" or i.size is s for i, s in zip(out[T], T.sizes, strict=True))
-            need(all(fits), f"tight: {name}: an index of another size")
-        need(len(out) == len(rows), "tight: a tensor is named twice")
-        return out
+    def tight(self, name: str, js: Sequence[Any], scope: dict[str, Var]) -> tuple[Tensor, list[Any]]:
+        T = self.tensors[name]
+        put: list[Any] = ["*" if i == "*" else self.index(i, scope) for i in js]
+        need(all(i == "*" or i.size is s for i, s in zip(put, T.sizes, strict=True)), "tight: an index of another size")
+        return T, put
 
     def positions(self, j: Mapping[str, Any], bound: bool = False) -> dict[str, Var]:
         need(all(NAME.fullmatch(i) for i in j), "an index without a name")

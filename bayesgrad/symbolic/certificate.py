@@ -25,7 +25,7 @@ from bayesgrad import checker
 from bayesgrad.symbolic import rules
 from bayesgrad.symbolic.chain import Chain, Step
 from bayesgrad.symbolic.index_calculus import same
-from bayesgrad.symbolic.proof import AtMost, Equation, Induction, Minimum, Witness, proof_of
+from bayesgrad.symbolic.proof import AtMost, Entries, Equation, Induction, Minimum, Witness, proof_of
 from bayesgrad.symbolic.terms import (
     Add,
     AnyIndex,
@@ -237,9 +237,7 @@ class Writer:
                     out[when] = {self.tensor(t): self.tensor(u) for t, u in getattr(claim, when).items()}
         return out
 
-    def entries(self, entries: Any, places: Env) -> Json:
-        if isinstance(entries, Tensor):
-            return [self.tensor(entries), *("*" for _ in entries.sizes)]
+    def entries(self, entries: Entries, places: Env) -> Json:
         return [self.tensor(entries.tensor), *("*" if i is None else places[i] for i in entries.slots)]
 
 
