@@ -1227,6 +1227,11 @@ SUM, PRODUCT, ATOM = 0, 1, 2  # how tightly a piece of text holds together
 
 
 def show(j: Any, least: int = SUM) -> str:
+    """A term as text.
+
+    >>> show(["sum", "j", "m", ["mul", ["entry", "a", "i", "j"], ["add", ["entry", "b", "j"], ["num", "-1"]]]])
+    'Σ_{j∈m} a[i,j]·(b[j] - 1)'
+    """
     text, tight = render(j)
     return text if tight >= least else f"({text})"
 
