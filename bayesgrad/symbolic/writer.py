@@ -225,7 +225,9 @@ def _slots(book: Book, tensor: Tensor) -> dict[Index, sp.Symbol]:
     return slot_names(book, tensor.definition[0], tensor.body)
 
 
-def slot_names(book: Book, slots: tuple[Index, ...], body: Any) -> dict[Index, sp.Symbol]:
+def slot_names(
+    book: Book, slots: tuple[Index, ...], body: Any, taken: Iterable[sp.Symbol] = ()
+) -> dict[Index, sp.Symbol]:
     """A symbol for each slot, called as in the function ``body`` that defines something by its slots."""
     names = [slot.name for slot in slots]
     if body is not None:
@@ -235,5 +237,5 @@ def slot_names(book: Book, slots: tuple[Index, ...], body: Any) -> dict[Index, s
         names = ["ijklop"[n % 6] for n in range(len(slots))]
     out: dict[Index, sp.Symbol] = {}
     for slot, name in zip(slots, names, strict=True):
-        out[slot] = book.spelling.position(slot, {*out.values()}, name=name)
+        out[slot] = book.spelling.position(slot, {*taken, *out.values()}, name=name)
     return out

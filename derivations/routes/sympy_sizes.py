@@ -20,8 +20,10 @@ from rich.console import Console
 from rich.progress import track
 
 from bayesgrad import evidence
+from bayesgrad.symbolic import sampling
 from bayesgrad.symbolic.book import Book
-from bayesgrad.symbolic.evaluation import NotEvaluated, Real, holds, positions
+from bayesgrad.symbolic.comparison import PRECISION, holds, mixed, variables
+from bayesgrad.symbolic.evaluation import NotEvaluated, Real, positions
 from bayesgrad.symbolic.naming import everything
 from bayesgrad.symbolic.proof import Equation, Induction, Witness
 from bayesgrad.symbolic.terms import At, Index, Lookup, Tensor, indices_of, lift
@@ -93,7 +95,7 @@ class Comparison:
         self.written: Written = written(self.book, claim)
         sides = [claim.lhs, claim.rhs, *(side for g in claim.given for side in (g.lhs, g.rhs))]
         self.names = named(self.book, *sides)
-        self.samples = {t: body for equation in (*claim.given, claim) for t, body in equation.sample.items()}
+        self.samples = dict(sampling.bodies(claim))
         self.bodies = self._bodies()
         self.lookups = {thing for thing in everything(sides) if isinstance(thing, Lookup)}
         self.sums: dict[tuple[int, ...], Sums] = {}
@@ -109,8 +111,8 @@ class Comparison:
             out.pop(spelt, None)
             if body is not None:
                 slots = tuple(Index("r", size) for size in tensor.sizes)
-                at = slot_names(self.book, slots, body)
-                out[spelt] = tuple(at.values()), write(self.book, lift(body(*slots)), at)
+                at = slot_names(self.book, slots, body, self.names.values())
+                out[spelt] = tuple(at.values()), write(self.book, lift(body(*slots)), {**self.names, **at})
         return out
 
     def values(self, instance: Real) -> Values:
@@ -128,7 +130,8 @@ class Comparison:
         def position(letter: Any, at: tuple[int, ...]) -> int:
             return looked_up(instance, lookups[letter], at)
 
-        return Values(sums, self.bodies, self.book.gradients, drawn, position, self.book.shape)
+        scope = {self.names[index]: n for index, n in instance.scope.items() if index in self.names}
+        return Values(sums, self.bodies, self.book.gradients, drawn, position, self.book.shape, scope)
 
     def run(self) -> Found:
         """Compare at the first instances on which the hypotheses hold somewhere."""
@@ -136,7 +139,7 @@ class Comparison:
         done = 0
         for attempt in range(TRIES):
             corner = INSTANCES[attempt % len(INSTANCES)]
-            instance = Real(hash((self.seed, attempt)) & 0xFFFFFFFF, 3, bodies=self.samples, corner=corner)
+            instance = Real(mixed(self.seed, attempt), 3, bodies=self.samples, corner=corner)
             if any(instance.size(f.size) == 0 and all(map(instance.size, f.sizes)) for f in self.lookups):
                 continue  # there is no such lookup
             before = found.compared
@@ -153,12 +156,12 @@ class Comparison:
         return found
 
     def _places(self, instance: Real) -> Iterator[Mapping[Index, int]]:
-        free = sorted(indices_of(self.claim.lhs)[0] | indices_of(self.claim.rhs)[0], key=lambda i: i.uid)
-        where = positions(instance, free)
+        where = positions(instance, variables([self.claim.lhs, self.claim.rhs], self.claim.given))
         tried = 0
         for env in instance.random.sample(where, len(where)):
+            instance.stand(env)
             try:
-                fits = holds(instance, self.claim.given, env)
+                fits = holds(instance, self.claim.given)
             except NotEvaluated:
                 continue
             if fits:
@@ -168,7 +171,7 @@ class Comparison:
                 return
 
     def _compare(self, instance: Real, env: Mapping[Index, int], found: Found) -> None:
-        flint.ctx.prec = 200
+        flint.ctx.prec = PRECISION
         theirs = [instance.value(side, env) for side in (self.claim.lhs, self.claim.rhs)]
         mine = self.values(instance)
         at = {self.names[index]: n for index, n in env.items() if index in self.names}

@@ -77,9 +77,10 @@ class Values:
         number: Callable[[Any, At], sp.Rational],
         position: Callable[[Any, At], int],
         shape: Callable[[Any], tuple[sp.Symbol, ...]],
+        scope: Mapping[Any, int],
     ):
         self.sums, self.bodies, self.gradients = sums, bodies, gradients
-        self.number, self.position, self.shape = number, position, shape
+        self.number, self.position, self.shape, self.scope = number, position, shape, scope
         self._known: dict[tuple[Any, At], Any] = {}
         self._tangents: dict[tuple[Any, At, Any], Any] = {}
         self._symbols: dict[tuple[Any, At], sp.Dummy] = {}
@@ -144,7 +145,7 @@ class Values:
 
     def _open(self, letter: Any, at: At, by: Any) -> Any:
         slots, body = self.bodies[letter]
-        return self._value(body, dict(zip(slots, at, strict=True)), by)
+        return self._value(body, {**self.scope, **dict(zip(slots, at, strict=True))}, by)
 
     def _depends(self, letter: Any, other: Any) -> bool:
         """Whether the definition of a letter leads to another one, through functions too."""
