@@ -1,7 +1,8 @@
-r"""The catalogue: every result as data, in an order in which nothing uses what comes later.
+r"""The catalogue: every result as data, in an order in which nothing rests on what comes later.
 
-A :class:`Theorem` ties a stable label to its statement (TeX), what it assumes, which results it uses, where it comes
-from, which functions of this package implement it, and by which routes it must be established:
+A :class:`Theorem` ties a stable label to its statement (TeX), what it assumes, what it is read with, where it comes
+from, which functions of this package implement it, and by which routes it must be established. What its proof rests on
+is not here: the proofs say it. ``read_with`` names the results that explain this one although no proof needs them.
 
 - ``proof``: general in every size, by named rules; ``exact``: an identity of rational functions at small sizes;
 - ``code``: the shipped function run on symbols equals the statement; ``formal``: Coq;
@@ -58,7 +59,7 @@ class Theorem:
     title: str
     statement: str
     assumptions: tuple[str, ...]
-    uses: tuple[str, ...]
+    read_with: tuple[str, ...]
     source: str
     implements: tuple[str, ...]
     routes: Mapping[str, str]
@@ -99,7 +100,7 @@ LEMMAS = (
         "Gibbs' inequality",
         STATEMENTS["lemma.gibbs"],
         ("p, q distributions on a finite set", "0 log 0 = 0; the sum is infinite where q misses part of p's support"),
-        ("lemma.log-bound",),
+        (),
         OURS,
         ("bayesgrad.bayes.kl_divergence",),
         _routes(proof="required", exact=_INEQUALITY, code=_INEQUALITY, check="required", observed=_NO_RUN),
@@ -119,7 +120,7 @@ LEMMAS = (
         "What an exact EM step changes",
         STATEMENTS["lemma.em-identity"],
         ("r_0, r_1 the exact responsibilities before and after", "priors pi fixed"),
-        ("lemma.gibbs",),
+        (),
         OURS,
         ("bayesgrad.em.mixture_loss", "bayesgrad.em.mixture_responsibilities"),
         _routes(proof="required", exact="required", check="required", observed=_NO_RUN),
@@ -147,7 +148,7 @@ BAYES = (
             "(ii) x independent of theta given c; without it the weights are p(theta|x,c)",
             "a softmax model attains the minimum only where p has full support; its logits are unique up to a constant",
         ),
-        ("bayes.risk-decomposition", "lemma.gibbs"),
+        (),
         P1,
         ("bayesgrad.bayes.posterior_predictive",),
         _routes(proof="required", exact=_INEQUALITY, code=_COUNTING, check="required", observed="optional"),
@@ -211,7 +212,7 @@ BAYES = (
             "P and mu known; x_t is emitted by y_{t-1} through Gaussian noise",
             "the bound holds for the expected loss: on one sequence the training loss can fall below it",
         ),
-        ("bayes.hmm-filter", "lemma.gibbs"),
+        (),
         OURS,
         ("bayesgrad.bayes.sticky_markov_predictive",),
         _routes(proof="required", exact="required", code=_COUNTING, check="required", observed="optional"),
@@ -245,7 +246,7 @@ HEAD = (
         "The Jacobian is the Fisher information",
         STATEMENTS["softmax.fisher"],
         (_ROW, "coordinates of masked keys lie in the kernel as well"),
-        ("softmax.jacobian", "lemma.variance-form"),
+        (),
         OURS,
         ("bayesgrad.fisher",),
         _BOUND,
@@ -258,7 +259,7 @@ HEAD = (
             "hard target: t_ic = w_i [c = y_i]",
             "class weights and smoothing: t_ic = w_i omega_c ((1-eps)[c=y_i] + eps/C)",
         ),
-        ("softmax.jacobian",),
+        (),
         "standard; the form with weights and smoothing is ours",
         ("bayesgrad.cross_entropy",),
         _IDENTITY_RUN,
@@ -268,7 +269,7 @@ HEAD = (
         "What the read-out sends back to the context",
         STATEMENTS["attention.upstream"],
         (_LINEAR,),
-        ("loss.logit-gradient",),
+        (),
         P2,
         ("bayesgrad.attention_block_gradients",),
         _IDENTITY,
@@ -284,16 +285,6 @@ HEAD = (
         _IDENTITY,
     ),
     Theorem(
-        "attention.routing-law",
-        "The routing law: scores move by advantage",
-        STATEMENTS["attention.routing-law"],
-        (_ANY, _ROW, "masked pairs have gradient exactly 0"),
-        ("attention.weight-gradient", "softmax.jacobian", "softmax.fisher"),
-        P2,
-        ("bayesgrad.score_gradient", "bayesgrad.advantage"),
-        _IDENTITY_RUN,
-    ),
-    Theorem(
         "attention.delta-identity",
         "The mean compatibility without the weights",
         STATEMENTS["attention.delta-identity"],
@@ -302,6 +293,16 @@ HEAD = (
         OURS,
         ("bayesgrad.mean_compatibility",),
         _IDENTITY,
+    ),
+    Theorem(
+        "attention.routing-law",
+        "The routing law: scores move by advantage",
+        STATEMENTS["attention.routing-law"],
+        (_ANY, _ROW, "masked pairs have gradient exactly 0"),
+        (),
+        P2,
+        ("bayesgrad.score_gradient", "bayesgrad.advantage"),
+        _IDENTITY_RUN,
     ),
     Theorem(
         "attention.value-law",
@@ -318,7 +319,7 @@ HEAD = (
         "A query moves by a covariance of compatibility and keys",
         STATEMENTS["attention.query-law"],
         (_ANY, _ROW),
-        ("attention.routing-law",),
+        (),
         OURS,
         ("bayesgrad.query_gradient",),
         _IDENTITY,
@@ -328,7 +329,7 @@ HEAD = (
         "A key moves by its advantages, and a common shift of all keys not at all",
         STATEMENTS["attention.key-law"],
         (_ANY, "summed over j it is 0, so a key bias has gradient exactly 0"),
-        ("attention.routing-law",),
+        (),
         OURS,
         ("bayesgrad.key_gradient",),
         _IDENTITY,
@@ -338,7 +339,7 @@ HEAD = (
         "The gradients of the projections",
         STATEMENTS["attention.projection-laws"],
         ("W_K and W_V likewise", "value bias: sum of u over non-empty rows; c_O: sum of r"),
-        ("attention.query-law", "attention.key-law", "attention.value-law", "loss.logit-gradient"),
+        (),
         OURS,
         ("bayesgrad.projection_gradients", "bayesgrad.read_out_gradients"),
         _IDENTITY,
@@ -348,7 +349,7 @@ HEAD = (
         "The gradient of the input through queries, keys and values",
         STATEMENTS["attention.input-law"],
         ("self-attention; in cross-attention the first term belongs to one input, the others to the other",),
-        ("attention.query-law", "attention.key-law", "attention.value-law"),
+        (),
         OURS,
         ("bayesgrad.input_gradients",),
         _IDENTITY,
@@ -368,7 +369,7 @@ HEAD = (
         "A saturated weight routes little",
         STATEMENTS["attention.saturation-bound"],
         (_ANY, _ROW, "maximum and minimum over visible keys; equality in every two-key row"),
-        ("attention.routing-law",),
+        (),
         OURS,
         ("bayesgrad.dynamics.saturation_bound",),
         _BOUND,
@@ -391,7 +392,7 @@ DYNAMICS = (
         "What a step of the values does to the context",
         STATEMENTS["dynamics.value-step"],
         (_ANY, "dg is exact at fixed weights; dL is first order"),
-        ("attention.value-law", "dynamics.loss-decrease"),
+        (),
         OURS,
         ("bayesgrad.dynamics.value_step",),
         _IDENTITY_RUN,
@@ -401,7 +402,7 @@ DYNAMICS = (
         "What a step of the scores does to the context",
         STATEMENTS["dynamics.score-step"],
         (_ANY, _FIRST),
-        ("attention.routing-law", "softmax.jacobian", "dynamics.loss-decrease"),
+        (),
         OURS,
         ("bayesgrad.dynamics.score_step",),
         _IDENTITY_RUN,
@@ -422,7 +423,7 @@ DYNAMICS = (
         "The feedback with the upstream gradient moving too",
         STATEMENTS["dynamics.feedback-full"],
         (_LINEAR, _FIRST, "dz_i = dg_i W_O + g_i dW_O + dc_O"),
-        ("dynamics.feedback", "attention.upstream", "softmax.jacobian"),
+        ("dynamics.feedback", "attention.upstream"),
         OURS,
         ("bayesgrad.dynamics.feedback_full",),
         _IDENTITY_RUN,
@@ -433,7 +434,7 @@ DYNAMICS = (
         "Training W_V mixes the value steps of similar inputs",
         STATEMENTS["dynamics.weight-space"],
         ("a value bias adds 1 to each x_j.x_l", "the per-token law for every gradient iff X X^T = I"),
-        ("attention.projection-laws",),
+        (),
         OURS,
         ("bayesgrad.dynamics.weight_space_value_step",),
         _IDENTITY_RUN,
@@ -444,7 +445,7 @@ DYNAMICS = (
         "The natural gradient of routing is Bayes' rule",
         STATEMENTS["dynamics.natural-routing"],
         (_ROW, "b held fixed along the flow", "the mean loss puts 1/N into b: eta scales with N"),
-        ("softmax.fisher", "attention.routing-law", "lemma.variance-form"),
+        (),
         OURS,
         ("bayesgrad.dynamics.natural_direction", "bayesgrad.dynamics.replicator_step"),
         _routes(proof="required", exact="required", code="required", check="required", wrong_laws="required"),
@@ -459,7 +460,7 @@ DYNAMICS = (
             "value gradients tend to u_i + sum of a_lj u_l over the other queries, which can vanish as well",
             "nothing is said about when weights saturate",
         ),
-        ("attention.saturation-bound", "attention.value-law"),
+        (),
         "arXiv 2512.22471 and 2512.22473 (the claim); the bound is ours",
         ("bayesgrad.dynamics.frame_precision_bound",),
         _routes(proof="required", exact=_INEQUALITY, code=_INEQUALITY, check="required", observed="optional"),
@@ -482,7 +483,7 @@ EM = (
         "Multiplying in a likelihood is a proximal step",
         STATEMENTS["em.proximal-e-step"],
         ("eta > 0", "minimum over the simplex, unique; a_0 need not have full support"),
-        ("lemma.gibbs",),
+        (),
         OURS,
         ("bayesgrad.em.proximal_e_step",),
         _routes(proof="required", exact="required", code="required", check="required", wrong_laws="required"),

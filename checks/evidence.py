@@ -84,7 +84,7 @@ def rejections(
 
 def law_name(row: WrongLaw) -> str:
     """part/id, unique within a label."""
-    return f"{row.part.name}/{row.id.rpartition('/')[2]}"
+    return row.name
 
 
 def wrong_law_names() -> dict[str, list[str]]:

@@ -33,6 +33,8 @@ SOURCES = (
     "bayesgrad/checker.py",
     "derivations/*.py",
     "derivations/routes/*.py",
+    "derivations/formal/*.py",
+    "derivations/formal/*.v",
     "bayesgrad/theorems.py",
     "bayesgrad/statements.py",
 )
@@ -62,7 +64,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"python -m bayesgrad.checker {certificates.BOOK.relative_to(ROOT)} {args.certificates}")
         return 0
     if args.evidence:
-        return record(force=args.force)
+        try:
+            return record(force=args.force)
+        except evidence.BadEvidence as error:
+            print(f"python -m derivations: {error}", file=sys.stderr)
+            return 2
     if args.label is None:
         return overview()
     if args.label not in laws.labels():
@@ -109,7 +115,7 @@ def record(*, force: bool) -> int:
 
 
 def record_proofs(force: bool, console: Console) -> int:
-    """Run every proof and every near miss and write the evidence; nothing is run when no source has changed."""
+    """Run every proof and every wrong law and write the evidence; nothing is run when no source has changed."""
     known = None if force else evidence.read("proof")
     if known is not None:
         console.print(f"proofs: up to date ({len(known['results'])} results)")
@@ -118,7 +124,7 @@ def record_proofs(force: bool, console: Console) -> int:
     labels = laws.labels()
     results = {
         label: present.as_dict(label)
-        for label in track(labels, "proofs and near misses", console=console, disable=not console.is_terminal)
+        for label in track(labels, "proofs and wrong laws", console=console, disable=not console.is_terminal)
     }
     for label, second in certificates.verdicts(labels).items():
         results[label] = both(results[label], second)
@@ -132,11 +138,11 @@ def record_proofs(force: bool, console: Console) -> int:
         trusted_base=trust.base(),
     )
     bad = [label for label, entry in results.items() if entry["verdict"] != "proved"]
-    misses = [row for entry in results.values() for row in entry["detail"]["wrong_laws"]]
-    loose = [row["id"] for row in misses if row["verdict"] != "refuted"]
+    held = [(label, row) for label, entry in results.items() for row in entry["detail"]["wrong_laws"]]
+    loose = [f"{label}: {row['id']}" for label, row in held if row["verdict"] != "refuted"]
     console.print(
-        f"proofs: {len(results) - len(bad)} of {len(results)} proved; {len(misses) - len(loose)} of "
-        f"{len(misses)} near misses refuted; {path.relative_to(evidence.ROOT)}"
+        f"proofs: {len(results) - len(bad)} of {len(results)} proved; {len(held) - len(loose)} of "
+        f"{len(held)} wrong laws refuted; {path.relative_to(evidence.ROOT)}"
     )
     for label in bad:
         console.print(f"  {label}: {results[label]['verdict']}: {results[label]['reason']}", markup=False)

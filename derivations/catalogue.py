@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bayesgrad.evidence import ROOT
 from bayesgrad.theorems import THEOREMS, Theorem
+from derivations.present import graph
 
 FILE = ROOT / "docs" / "catalogue.md"
 FAMILIES = {
@@ -22,6 +23,7 @@ def source() -> str:
         "",
         "Written by `make docs` from `bayesgrad.theorems`; the statements are those that the kernel proved.",
         "A result is cited by its label, never by a number. `python -m derivations LABEL` prints its derivation.",
+        "*Rests on* is computed: what the proofs use, here and in Coq. *Read with* carries no status.",
     ]
     for theorem in THEOREMS:
         family = _heading(theorem, lines)
@@ -41,7 +43,10 @@ def _entry(theorem: Theorem) -> list[str]:
     required = [route for route in theorem.routes if theorem.routes[route] == "required"]
     lines = ["", f"### {theorem.label}", "", f"{theorem.title}.", "", f"$${theorem.statement}$$", ""]
     lines += [f"- assumes: {'; '.join(theorem.assumptions)}"] if theorem.assumptions else []
-    lines += [f"- uses: {', '.join(f'`{u}`' for u in theorem.uses)}"] if theorem.uses else []
+    links = graph(theorem.label)
+    rests = [f"`{label}`{' (in Coq)' if by == 'Coq' else ''}" for label, by in links.rests_on.items()]
+    lines += [f"- rests on: {', '.join(rests)}"] if rests else []
+    lines += [f"- read with: {', '.join(f'`{label}`' for label in links.read_with)}"] if links.read_with else []
     lines += [f"- source: {theorem.source}"]
     lines += [f"- shipped as: {', '.join(f'`{f}`' for f in theorem.implements)}"] if theorem.implements else []
     lines += [f"- established by: {', '.join(r.replace('_', ' ') for r in required)}"]

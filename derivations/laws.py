@@ -14,7 +14,6 @@ from functools import cache
 from typing import Any
 
 from bayesgrad.symbolic import proof as kernel
-from bayesgrad.symbolic.assumed import declared, hypothesis
 from bayesgrad.symbolic.proof import Chain, Equation, ProofError, Verdict
 from bayesgrad.symbolic.terms import Diff, Index, Term, indices_of
 from bayesgrad.symbolic.tex import statement
@@ -72,20 +71,13 @@ class Law:
     def word(self) -> kernel.Word:
         return kernel.worst([v.word for v in self.verdicts])
 
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Every hypothesis with its formula, then what the declarations of its letters say."""
-        claims = [p.claim for p in self.parts]
-        stated = (hypothesis(g) for claim in claims for g in claim.given)
-        return tuple(dict.fromkeys([*stated, *(line for claim in claims for line in declared(claim))]))
-
     def collected(self, what: str) -> tuple[str, ...]:
         """The union over parts of ``primitives`` or ``definitions``."""
         return tuple(sorted({x for v in self.verdicts for x in getattr(v, what)}))
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """The labels of the results that the proof rests on."""
+        """The labels of the results that the proof rests on, as the kernel's verdicts recorded them."""
         return tuple(sorted({_OWNER[id(e)] for v in self.verdicts for e in v.leans} - {self.label}))
 
 
@@ -163,6 +155,9 @@ def equation(label: str, part: str = "") -> Equation:
             if verdict.word != "proved":
                 raise Unproved(label, candidate, verdict)
             return candidate.claim
+    for candidate, verdict in zip(found.parts, found.verdicts, strict=True):
+        if verdict.word != "proved":  # the proof stopped before it came to that part
+            raise Unproved(label, candidate, verdict)
     raise ProofError(f"{label}: has no part {part!r}, only {', '.join(p.name for p in found.parts)}")
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from bayesgrad.symbolic.assumed import declared, hypothesis
@@ -11,12 +12,31 @@ from bayesgrad.symbolic.proof import AtMost, Entries, Equation, Minimum, Verdict
 from bayesgrad.symbolic.terms import Entry, Index, Tensor, Term, children
 from bayesgrad.symbolic.tex import shown, statement
 from bayesgrad.symbolic.text import text
+from bayesgrad.theorems import theorem
+from derivations.counterexamples import gathered
+from derivations.formal import dependencies
 from derivations.headlines import statement_tex
-from derivations.laws import Law, Part, law
+from derivations.laws import Part, law
 from derivations.rewritings import counted
 from derivations.wrong_laws import wrong_laws
 
 REWRITINGS = 5  # a label: at least 20 in every family
+
+
+@dataclass(frozen=True)
+class Links:
+    """What a result rests on (label -> "proof", "Coq" or both), and what it is only read with."""
+
+    rests_on: Mapping[str, str]
+    read_with: tuple[str, ...]
+
+
+def graph(label: str) -> Links:
+    """The links of a result, computed from the kernel's verdicts and from the proofs in Coq."""
+    found: dict[str, str] = dict.fromkeys(law(label).uses, "proof")
+    for other in dependencies.rests_on().get(label, ()):
+        found[other] = "proof and Coq" if other in found else "Coq"
+    return Links(dict(sorted(found.items())), theorem(label).read_with)
 
 
 def claim_text(part: Part) -> str:
@@ -38,6 +58,11 @@ def _all_of(entries: Entries) -> str:
 
 def _shown(value: Any) -> str:
     return f"({', '.join(map(_shown, value))})" if isinstance(value, (tuple, list)) else str(value)
+
+
+def assumptions(part: Part) -> list[str]:
+    """What one claim assumes: its hypotheses with their formulas, then what the declarations of its letters say."""
+    return list(dict.fromkeys([*map(hypothesis, part.claim.given), *declared(part.claim)]))
 
 
 def steps(part: Part) -> list[dict[str, str]]:
@@ -82,13 +107,12 @@ def _opening(part: Part) -> str:
 
 def as_text(label: str) -> str:
     """What ``python -m derivations LABEL`` prints."""
-    found = law(label)
+    found, links = law(label), graph(label)
     lines = [f"{label}: {found.word}", ""]
     for part, verdict in zip(found.parts, found.verdicts, strict=True):
         lines += [f"{part.name}", f"    {claim_text(part)}"]
         lines += [f"    {part.says}"] if part.says else []
-        lines += [f"    assume  {hypothesis(given)}" for given in part.claim.given]
-        lines += [f"    assume  {line}" for line in declared(part.claim)]
+        lines += [f"    assume  {line}" for line in assumptions(part)]
         lines.append("")
         for number, step in enumerate(steps(part)):
             lines.append(f"    {number:2d}. {step['text']}")
@@ -97,7 +121,8 @@ def as_text(label: str) -> str:
     lines += [
         f"primitives   {', '.join(found.collected('primitives'))}",
         f"definitions  {', '.join(found.collected('definitions')) or 'none'}",
-        f"rests on     {', '.join(found.uses) or 'nothing else'}",
+        f"rests on     {', '.join(f'{other} ({by})' for other, by in links.rests_on.items()) or 'nothing else'}",
+        f"read with    {', '.join(links.read_with) or 'nothing else'}",
     ]
     return "\n".join(lines)
 
@@ -107,7 +132,7 @@ def _verdict_line(verdict: Verdict) -> str:
     if verdict.reason:
         line += f"\n    {verdict.reason}"
     if verdict.counterexample:
-        line += f"\n    counterexample: {verdict.counterexample}"
+        line += f"\n    counterexample: {gathered(str(verdict.counterexample))}"
     return line
 
 
@@ -128,20 +153,28 @@ def as_dict(label: str, *, refute: bool = True) -> dict[str, Any]:
     found = law(label)
     holds = not any(v.reason for v in found.verdicts)  # a near miss of what fails itself says nothing
     reasons = [f"{p.name}: {v.reason}" for p, v in zip(found.parts, found.verdicts, strict=True) if v.reason]
-    examples = [str(v.counterexample) for v in found.verdicts if v.counterexample]
+    examples = [gathered(str(v.counterexample)) for v in found.verdicts if v.counterexample]
     return {
         "verdict": found.word,
         "reason": "; ".join(reasons) or "every step follows by an admitted rule",
         "seconds": round(found.seconds, 3),
+        "rests_on": {"proof": list(found.uses), "formal": list(dependencies.rests_on().get(label, ()))},
         "detail": {
             "statement_tex": statement_tex(label),
             "where": where(found.parts),
-            "assumptions": list(found.assumptions),
-            "parts": [{"name": p.name, "statement_tex": p.tex, "says": p.says, "steps": steps(p)} for p in found.parts],
-            "steps": [step for p in found.parts for step in steps(p)],
+            "parts": [
+                {
+                    "name": p.name,
+                    "statement_tex": p.tex,
+                    "says": p.says,
+                    "assumptions": assumptions(p),
+                    "verdict": v.word,
+                    "steps": steps(p),
+                }
+                for p, v in zip(found.parts, found.verdicts, strict=True)
+            ],
             "primitives": list(found.collected("primitives")),
             "definitions": list(found.collected("definitions")),
-            "uses": list(found.uses),
             "comparisons": sum(v.compared for v in found.verdicts),
             "counterexample": examples[0] if examples else None,
             "wrong_laws": [_rejection(row) for row in wrong_laws(label)] if refute and holds else [],
@@ -153,18 +186,22 @@ def as_dict(label: str, *, refute: bool = True) -> dict[str, Any]:
 def _rejection(row: Any) -> dict[str, Any]:
     verdict = row.refute()
     return {
-        "id": row.id,
+        "id": row.name,
         "kind": row.kind,
         "why": row.why,
         "verdict": verdict.word,
-        "counterexample": str(verdict.counterexample) if verdict.counterexample else None,
+        "counterexample": gathered(str(verdict.counterexample)) if verdict.counterexample else None,
     }
 
 
-def tree(label: str, depth: int = 0, seen: frozenset[str] = frozenset()) -> str:
-    """What a result rests on, indented."""
-    found: Law = law(label)
-    line = f"{'  ' * depth}{label}  ({found.word})"
+def tree(label: str, depth: int = 0, arrow: str = "", seen: set[str] | None = None) -> str:
+    """What a result rests on, indented; an arrow says by what, and what it is only read with carries no status."""
+    seen = set() if seen is None else seen
+    line = f"{'  ' * depth}{label}  ({arrow}{law(label).word})"
     if label in seen:
-        return line + "  above"
-    return "\n".join([line, *(tree(u, depth + 1, seen | {label}) for u in found.uses)])
+        return line + "  as above" if graph(label).rests_on else line
+    seen.add(label)
+    links = graph(label)
+    below = [tree(other, depth + 1, f"by {by}; ", seen) for other, by in links.rests_on.items()]
+    beside = [f"{'  ' * (depth + 1)}{other}  (only read with)" for other in links.read_with]
+    return "\n".join([line, *below, *beside])

@@ -31,6 +31,11 @@ class WrongLaw:
     right: Term
     left: Term | None = None
 
+    @property
+    def name(self) -> str:
+        """part/word, unique within a label: the name under which every route's evidence lists it."""
+        return f"{self.part.name}/{self.id.rpartition('/')[2]}"
+
     def refute(self) -> proof.Verdict:
         """What the kernel says of it, given the proof of the right law."""
         claim = replace(self.part.claim, rhs=self.right, lhs=self.part.claim.lhs if self.left is None else self.left)

@@ -1,13 +1,13 @@
 """``python -m report``: merge the evidence, render the page and the paper; runs no proof, no check, no experiment.
 
 Exit status 0: rendered, nothing failed. 1: rendered, and something failed (the page says what, in red) or a required
-route is missing. 2: evidence, records or arguments that cannot be used.
+route is missing; with --strict also anything undecided, stale, not run or not fully proved. 2: evidence, records or
+arguments that cannot be used: nothing is written.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import subprocess
@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from bayesgrad import evidence as store
-from report.validate import validate
+from bayesgrad.evidence import BadEvidence, status
+from bayesgrad.theorems import THEOREMS
 
 
 def parser() -> argparse.ArgumentParser:
@@ -35,6 +36,9 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--evidence", metavar="FILE", type=Path, default=None, help="render this merged evidence instead"
     )
+    options.add_argument(
+        "--strict", action="store_true", help="exit 1 unless everything is established, fresh and decided"
+    )
     options.add_argument("--fragments", metavar="DIR", type=Path, default=store.FOLDER, help=argparse.SUPPRESS)
     options.add_argument("--readme", action="store_true", help="write the status table of README.md")
     options.add_argument("--check", action="store_true", help="with --readme: compare only, exit 1 if stale")
@@ -42,49 +46,24 @@ def parser() -> argparse.ArgumentParser:
     return options
 
 
-class Refused(ValueError):
-    """Something that cannot be used: one sentence, exit status 2."""
-
-
 def load(options: argparse.Namespace) -> Any:
-    """The context of this call. Raises the error types that :func:`main` turns into exit status 2."""
-    from bayesgrad.theorems import THEOREMS
+    """The context of this call. Raises :class:`BadEvidence`, which :func:`main` turns into exit status 2."""
     from report.context import Context, read_records
-    from report.merge import ROUTES, merge, read_fragments
 
     labels = [theorem.label for theorem in THEOREMS]
     if options.only and options.only not in labels:
         import difflib
 
         near = difflib.get_close_matches(options.only, labels, 3, 0.4)
-        raise Refused(f"--only: got {options.only!r}, expected a label{', such as ' + ', '.join(near) if near else ''}")
+        hint = ", such as " + ", ".join(near) if near else ""
+        raise BadEvidence(f"--only: got {options.only!r}, expected a label{hint}")
     for route in options.require:
-        if route not in ROUTES:
-            raise Refused(f"--require: got {route!r}, expected one of {', '.join(ROUTES)}")
-    absent: tuple[tuple[str, str], ...] = ()
-    if options.evidence is not None:
-        try:
-            evidence = json.loads(options.evidence.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise Refused(f"--evidence: {options.evidence} is not readable as JSON ({error})") from error
-        validate(evidence)
-        if set(evidence["results"]) != set(labels):
-            raise Refused(f"--evidence: {options.evidence} has other labels than the theorem table")
-    else:
-        fragments = read_fragments(options.fragments)
-        evidence = merge(THEOREMS, fragments)
-        validate(evidence)
-        absent = tuple((route, fragment.reason) for route, fragment in fragments.items() if fragment.data is None)
-    records = read_records(evidence)
-    return Context(THEOREMS, evidence, records, options.only, absent)
-
-
-def write(path: Path, data: bytes) -> None:
-    """The whole file or the old one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(data)
-    os.replace(part, path)
+        if route not in store.ROUTES:
+            raise BadEvidence(f"--require: got {route!r}, expected one of {', '.join(store.ROUTES)}")
+    whole = options.evidence is not None
+    fragments = status.read_merged(options.evidence) if whole else status.read_all(options.fragments)
+    evidence = status.merge(THEOREMS, fragments)
+    return Context(THEOREMS, evidence, read_records(evidence), options.only, fragments)
 
 
 def pdf(folder: Path, say: Any) -> bool:
@@ -120,7 +99,7 @@ def render(context: Any, options: argparse.Namespace) -> int:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Refused(f"--output: {folder} cannot be made a folder ({error.strerror})") from error
+        raise BadEvidence(f"--output: {folder} cannot be made a folder ({error.strerror})") from error
     for route, reason in context.absent:
         say(f"{route}: not run ({reason})")
     store.write_json(folder / "evidence.json", context.evidence)
@@ -129,11 +108,11 @@ def render(context: Any, options: argparse.Namespace) -> int:
     say(f"{len(tree.figures)} figures")
     page, refused = printer.html(context, tree)
     name = f"{options.only}.html" if options.only else "index.html"
-    write(folder / name, page.encode("utf-8"))
+    store.write_bytes(folder / name, page.encode("utf-8"))
     say(f"{folder / name} ({len(page.encode('utf-8')) / 2**20:.2f} MiB)")
     built = True
     if not options.only:
-        write(folder / "bayesgrad.tex", printer.tex(context, tree).encode("utf-8"))
+        store.write_bytes(folder / "bayesgrad.tex", printer.tex(context, tree).encode("utf-8"))
         say(f"{folder / 'bayesgrad.tex'}")
         if options.pdf:
             built = pdf(folder, say)
@@ -150,17 +129,24 @@ def render(context: Any, options: argparse.Namespace) -> int:
         if route in options.require:
             failed = True
             print(f"report: FAILED {route} is required: {reason}", file=sys.stderr)
+    if options.strict:
+        everywhere = os.environ.get("CI", "").lower() == "true"
+        for name, why in status.unsettled(THEOREMS, context.evidence, context.fragments, everywhere):
+            failed = True
+            print(f"report: NOT ESTABLISHED {name}: {why}", file=sys.stderr)
+        failed = failed or not all(context.proved.values())
+    print(status.summary(context.proved), flush=True)
     return 1 if failed or not built else 0
 
 
-def status(context: Any, options: argparse.Namespace) -> int:
+def table(context: Any, options: argparse.Namespace) -> int:
     from report import readme
 
     if not options.check:
         print(f"README.md: {'status table written' if readme.write(context) else 'already up to date'}")
         return 0
     absent = [route for route, _ in context.absent]
-    compared = [route for route in ("proof", "exact", "code", "formal", "check") if route not in absent]
+    compared = [route for route in (*status.SYMBOLIC, "check") if route not in absent]
     if not compared:
         print("README.md: nothing to compare with, no route has run: make report", file=sys.stderr)
         return 1
@@ -176,13 +162,10 @@ def status(context: Any, options: argparse.Namespace) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(arguments)
-    from report.context import BadRecord
-    from report.readme import BadReadme
-
     try:
         context = load(options)
-        return status(context, options) if options.readme else render(context, options)
-    except (Refused, store.BadEvidence, BadRecord, BadReadme) as error:
+        return table(context, options) if options.readme else render(context, options)
+    except BadEvidence as error:
         print(f"python -m report: {error}", file=sys.stderr)
         return 2
 

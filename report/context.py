@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from bayesgrad.evidence import ROOT
-from report.merge import ROUTES, SYMBOLIC, Theorem, failures
+from bayesgrad.evidence import ROOT, BadEvidence, status
+from bayesgrad.evidence.status import SYMBOLIC, Fragment
+from bayesgrad.evidence.store import parse
+from bayesgrad.theorems import Theorem
 from report.messages import Messages, messages
 
 NEEDED = ("schema", "experiment", "code", "title", "question", "size", "state", "runs", "claims", "arms")
@@ -32,10 +33,6 @@ TONES = {
 }  # fmt: skip
 
 
-class BadRecord(ValueError):
-    """A record that cannot be read: the message says which file."""
-
-
 @dataclass(frozen=True)
 class Context:
     """What a rendering is made from."""
@@ -44,7 +41,7 @@ class Context:
     evidence: Mapping[str, Any]
     records: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     only: str = ""
-    absent: tuple[tuple[str, str], ...] = ()  # routes without a fragment that counts, and why
+    fragments: Mapping[str, Fragment] = field(default_factory=dict)
 
     @property
     def messages(self) -> Messages:
@@ -72,12 +69,32 @@ class Context:
         return {name: rows for name, rows in told.items() if rows}
 
     @cached_property
+    def rests_on(self) -> dict[str, tuple[str, ...]]:
+        """The graph that carries statuses: what each proof and its Coq twin rest on."""
+        return {label: tuple(status.rests_on(result)) for label, result in self.results.items()}
+
+    @cached_property
     def used_by(self) -> dict[str, tuple[str, ...]]:
-        return {label: tuple(other.label for other in self.theorems if label in other.uses) for label in self.by_label}
+        return {label: tuple(o for o, below in self.rests_on.items() if label in below) for label in self.by_label}
+
+    @cached_property
+    def proved(self) -> dict[str, bool]:
+        """Who is fully proved, computed here and now."""
+        return status.fully_proved(self.theorems, self.results)
+
+    @cached_property
+    def rejections(self) -> dict[str, Any]:
+        """The wrong laws of each result, each once."""
+        return {label: status.rejections(result) for label, result in self.results.items()}
+
+    @cached_property
+    def absent(self) -> tuple[tuple[str, str], ...]:
+        """The routes without a fragment that counts, and why."""
+        return tuple((route, found.reason) for route, found in self.fragments.items() if found.data is None)
 
     @cached_property
     def failures(self) -> list[tuple[str, str]]:
-        return failures(self.evidence)
+        return status.failures(self.evidence)
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -86,14 +103,16 @@ class Context:
         count = {route: sum(r[route]["verdict"] == "proved" for r in results) for route in SYMBOLIC}
         return {
             "results": len(self.results),
-            "fully": sum(r["fully_proved"] for r in results),
+            "fully": sum(self.proved.values()),
             "checked": sum(r["check"]["verdict"] == "passed" for r in results),
             "examples": sum(r["check"]["examples"] for r in results),
-            "mutants": sum(r["mutants"]["total"] for r in results),
-            "rejected": sum(r["mutants"]["rejected"] for r in results),
+            "mutants": sum(found["total"] for found in self.rejections.values()),
+            "rejected": sum(found["rejected"] for found in self.rejections.values()),
             "claims": len(self.evidence["claims"]),
-            "tested": sum(c["verdict"] != "not tested" for c in self.evidence["claims"]),
-            "supported": sum(c["verdict"] == "supported" for c in self.evidence["claims"]),
+            "tested": sum(bool(claim["settled_by"]) for claim in self.evidence["claims"]),
+            "supported": sum(
+                {cell["verdict"] for cell in claim["cells"]} == {"supported"} for claim in self.evidence["claims"]
+            ),
             **count,
         }
 
@@ -106,24 +125,17 @@ class Context:
         result = self.results[label]
         if any(what for name, what in self.failures if name == label):
             return "refuted" if any(result[route]["verdict"] == "refuted" for route in SYMBOLIC) else "failed"
-        if result["fully_proved"]:
+        if self.proved[label]:
             return "fully-proved"
         routes = [result[route]["verdict"] for route in (*SYMBOLIC, "check")]
         return "partial" if any(verdict in ("proved", "passed") for verdict in routes) else "open"
 
     def missing(self, label: str) -> list[str]:
-        """Why a result is not fully proved: its own required routes, then what it uses."""
-        theorem, result = self.by_label[label], self.results[label]
-        lacking = []
-        for route in ROUTES:
-            entry = result[route]
-            verdict = entry["verdict"] if entry else "not run"
-            if theorem.routes.get(route) == "required" and verdict not in ("proved", "passed", "confirmed"):
-                lacking.append(f"{route}: {verdict}")
-        if theorem.routes.get("wrong_laws") == "required" and result["mutants"]["total"] < 3:
-            lacking.append(f"wrong laws: {result['mutants']['total']} of at least 3")
-        lacking += [f"uses {parent}" for parent in theorem.uses if not self.results.get(parent, {}).get("fully_proved")]
-        return lacking
+        """Why a result is not fully proved: what it lacks itself, then what it rests on."""
+        if self.proved[label]:
+            return []
+        lacking = status.lacking(self.by_label[label], self.results[label])
+        return lacking + [f"rests on {parent}" for parent in self.rests_on[label] if not self.proved[parent]]
 
 
 def verdict_id(verdict: str) -> str:
@@ -164,31 +176,22 @@ def _resolve(name: str) -> Any:
         return None
 
 
-def read_json(path: Path) -> Any:
-    """A record. Raises :class:`BadRecord`."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadRecord(f"{path}: not readable as a record ({error}); run the experiment again") from error
-
-
 def read_records(evidence: Mapping[str, Any]) -> dict[str, Any]:
     """The records that the evidence speaks from, by their path in the checkout, by experiment."""
-    named = [name for name in evidence["sources"] if name.endswith(".json")]
-    named += [claim["record"] for claim in evidence["claims"]]
+    named = [*evidence["records"], *(cell.get("record") for claim in evidence["claims"] for cell in claim["cells"])]
     named += [result["observed"]["record"] for result in evidence["results"].values() if result["observed"]]
     found: dict[str, Any] = {}
     for name in sorted({name for name in named if name}):
         path = ROOT / name
-        if not path.is_file():
+        if not os.path.isfile(path):
             continue
-        record = read_json(path)
+        record = parse(path)
         lacking = [key for key in NEEDED if not isinstance(record, dict) or key not in record]
         if lacking:
-            raise BadRecord(
+            raise BadEvidence(
                 f"{path}: no record of an experiment ({', '.join(lacking)} missing); run the experiment again"
             )
         if record["schema"] != 1:
-            raise BadRecord(f"{path}: schema {record['schema']!r}, expected 1; run the experiment again")
+            raise BadEvidence(f"{path}: schema {record['schema']!r}, expected 1; run the experiment again")
         found[name] = record
     return dict(sorted(found.items(), key=lambda item: (item[1]["code"], item[1]["size"])))

@@ -11,33 +11,29 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bayesgrad.evidence import ROOT
+from bayesgrad.evidence import ROOT, BadEvidence
+from bayesgrad.evidence.status import SYMBOLIC
 from report.context import Context
-from report.filters import number
-from report.merge import SYMBOLIC
+from report.sections.summary import effect
 
 README = ROOT / "README.md"
 BEGIN, END = "<!-- status: written by `make readme` -->", "<!-- end of status -->"
 CLAIMS_BEGIN, CLAIMS_END = "<!-- claims: written by `make readme` -->", "<!-- end of claims -->"
 MARKERS = ((BEGIN, END), (CLAIMS_BEGIN, CLAIMS_END))
-CLAIMS_HEADER = ("claim", "source", "verdict", "effect [95%]")
+CLAIMS_HEADER = ("claim", "source", "by", "verdict", "effect [95%], or the results that decide")
 HEADER = ("result", "fully proved", *SYMBOLIC, "numbers", "wrong laws rejected")
 _WORDS = {"proved": "✓", "passed": "✓", "refuted": "✗", "failed": "✗", "not run": "–", "not applicable": "·"}
 LEGEND = "✓ proved or passed, ✗ refuted or failed, ? undecided, – not run, · does not apply"
-
-
-class BadReadme(ValueError):
-    """README.md cannot be written or compared; the message says why."""
 
 
 def rows(context: Context) -> list[tuple[str, ...]]:
     """The table's cells, header left out."""
     out = []
     for label, result in context.results.items():
-        mutants = result["mutants"]
+        laws = context.rejections[label]
         cells = [_WORDS.get(result[route]["verdict"], "?") for route in (*SYMBOLIC, "check")]
-        rejected = f"{mutants['rejected']}/{mutants['total']}" if mutants["total"] else "–"
-        out.append((f"`{label}`", "**yes**" if result["fully_proved"] else "no", *cells, rejected))
+        rejected = f"{laws['rejected']}/{laws['total']}" if laws["total"] else "–"
+        out.append((f"`{label}`", "**yes**" if context.proved[label] else "no", *cells, rejected))
     return out
 
 
@@ -48,21 +44,23 @@ def table(context: Context) -> str:
 
 
 def claim_rows(context: Context) -> list[tuple[str, ...]]:
-    """What each claim that has been tested came to, with its effect and interval."""
+    """What each claim came to, by theorem and by experiment; what nothing decided yet is not tested."""
     out: list[tuple[str, ...]] = []
     for claim in context.evidence["claims"]:
-        if claim["verdict"] == "not tested":
-            continue
-        bounds = claim["interval"]
-        span = f" [{number(bounds[0])}, {number(bounds[1])}]" if bounds else ""
-        effect = "–" if claim["effect"] is None else f"{number(claim['effect'])}{span} {claim['unit']}".strip()
-        row = (claim["statement"], claim["source"], f"**{claim['verdict']}**", effect)
-        out.append(tuple(cell.replace("||", "‖").replace("|", "¦") for cell in row))  # a bar would end the cell
+        for cell in claim["cells"] or [{"verdict": "not tested"}]:
+            by = "theorem" if cell.get("labels") else cell.get("task", "–")
+            told = (
+                ", ".join(f"`{label}`" for label in cell.get("labels", ()))
+                or effect(cell).replace("\u00a0", " ")
+                or "–"
+            )
+            row = (claim["statement"], claim["source"], by, f"**{cell['verdict']}**", told)
+            out.append(tuple(part.replace("||", "‖").replace("|", "¦") for part in row))  # a bar would end the cell
     return out
 
 
 def claims(context: Context) -> str:
-    lines = [f"| {' | '.join(CLAIMS_HEADER)} |", "|:--|:--|:--|:--|"]
+    lines = [f"| {' | '.join(CLAIMS_HEADER)} |", "|:--|:--|:--|:--|:--|"]
     lines += [f"| {' | '.join(row)} |" for row in claim_rows(context)]
     return "\n".join([CLAIMS_BEGIN, *lines, CLAIMS_END])
 
@@ -70,7 +68,7 @@ def claims(context: Context) -> str:
 def _parts(text: str, path: Path, markers: tuple[str, str]) -> tuple[str, str, str]:
     begin, end = markers
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(end) < text.index(begin):
-        raise BadReadme(f"{path}: expected the markers {begin!r} and {end!r} once each, in this order")
+        raise BadEvidence(f"{path}: expected the markers {begin!r} and {end!r} once each, in this order")
     before, rest = text.split(begin)
     inside, after = rest.split(end)
     return before, inside, after
@@ -101,12 +99,12 @@ def differences(context: Context, not_run: Mapping[str, Any] | Sequence[str], pa
     found, wanted = _found(text, path, MARKERS[0]), [HEADER, *rows(context)]
     if [row[0] for row in found] != [row[0] for row in wanted]:
         return ["its rows are not the results of the theorem table"]
-    column = {**{route: n for n, route in enumerate(SYMBOLIC, 2)}, "check": 6}
+    column = {route: n for n, route in enumerate((*SYMBOLIC, "check"), 2)}
     skipped = {column[route] for route in not_run if route in column}
     if skipped:
         skipped |= {1}  # the status needs every route
     if column["check"] in skipped:
-        skipped |= {7}
+        skipped |= {column["check"] + 1}
     out = [
         f"{new[0]}, {HEADER[n]}: README.md says {old[n]}, the evidence says {new[n]}"
         for old, new in zip(found, wanted, strict=True)
@@ -115,6 +113,8 @@ def differences(context: Context, not_run: Mapping[str, Any] | Sequence[str], pa
     ]
     if "observed" not in not_run:
         there, made = _found(text, path, MARKERS[1]), [CLAIMS_HEADER, *claim_rows(context)]
+        if skipped:  # what is decided by theorem needs every route
+            there, made = ([row for row in rows if row[2:3] not in (("theorem",), ("–",))] for rows in (there, made))
         out += [f"claims: {' | '.join(row)} is not what the records say" for row in there if row not in made]
         out += [f"claims: {' | '.join(row)} is missing" for row in made if row not in there]
     return out

@@ -16,36 +16,43 @@ import numpy
 from bayesgrad import evidence as store
 from bayesgrad.claims import CLAIMS
 from bayesgrad.theorems import THEOREMS
+from derivations.formal.dependencies import rests_on
 
 SOURCES = store.sources(["LICENSE"])
 VERSIONS = store.versions("numpy")
-SYMBOLIC = ("proof", "exact", "code", "formal")
+GRAPH = rests_on()  # a graph over all labels, in a moment: that of the proofs in Coq
+SYMBOLIC = ("proof", "exact", "code", "sympy", "formal")
 
 
 def proof_detail(label: str) -> dict[str, Any]:
     """A derivation with what a derivation can have: steps, rules, wrong laws with counterexamples."""
     return {
         "statement_tex": next(theorem.statement for theorem in THEOREMS if theorem.label == label),
-        "assumptions": ["$a_{ij} \\ge 0$", "row i sees a key"],
-        "steps": [
+        "parts": [
             {
-                "rule": "product-rule",
-                "why": "the derivative of a product",
-                "tex": r"\frac{\partial L}{\partial s_{ij}} = \sum_{k} b_{ik} \frac{\partial a_{ik}}{\partial s_{ij}}",
-            },
-            {
-                "rule": "delta-contraction",
-                "why": "one term of the sum remains, $j < m$",
-                "tex": r"a_{ij} (b_{ij} - \bar b_i)",
-            },
+                "name": "scores",
+                "assumptions": ["$a_{ij} \\ge 0$", "row i sees a key"],
+                "verdict": "proved",
+                "steps": [
+                    {
+                        "rule": "product-rule",
+                        "why": "the derivative of a product",
+                        "tex": r"\frac{\partial L}{\partial s_{ij}} = \sum_{k} b_{ik} a_{ik}",
+                    },
+                    {
+                        "rule": "delta-contraction",
+                        "why": "one term of the sum remains, $j < m$",
+                        "tex": r"a_{ij} (b_{ij} - \bar b_i)",
+                    },
+                ],
+            }
         ],
         "primitives": ["delta-contraction", "product-rule"],
         "definitions": ["advantage"],
-        "uses": [],
         "rewritings": {"proved": 2, "total": 2},
         "wrong_laws": [
             {
-                "id": f"sign-{n}",
+                "id": f"scores/sign-{n}",
                 "kind": "flipped sign",
                 "why": "descent, not ascent",
                 "verdict": "refuted",
@@ -56,21 +63,31 @@ def proof_detail(label: str) -> dict[str, Any]:
     }
 
 
+def rejected() -> dict[str, Any]:
+    """Four wrong laws that the checks reject: three are those of the proof."""
+    names = ["scores/drop", *(f"scores/sign-{n}" for n in range(3))]
+    law = {"verdict": "rejected", "counterexample": "at seed 7", "why": "descent, not ascent"}
+    return {"rejected": 4, "total": 4, "survivors": [], "laws": {name: dict(law) for name in names}}
+
+
 def fragments(records: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
     """A fragment for each route in which every required and optional route is established."""
     found: dict[str, dict[str, Any]] = {}
     for route in (*SYMBOLIC, "check", "code_mutants", "observed"):
         found[route] = {
-            "schema": 2, "route": route, "versions": VERSIONS, "sources": dict(SOURCES), "seconds": 1.0, "results": {},
-            "patterns": ["LICENSE"], "configuration": {},
+            "schema": 2, "route": route, "versions": dict(VERSIONS), "sources": dict(SOURCES), "seconds": 1.0,
+            "results": {}, "patterns": ["LICENSE"], "configuration": {},
         }  # fmt: skip
     for theorem in THEOREMS:
         for route in SYMBOLIC:
-            if theorem.routes[route] == "required":
+            if route == "sympy" or theorem.routes.get(route) == "required":
                 detail = proof_detail(theorem.label) if route == "proof" else {"entries": 12, "sizes": {"n": 2, "m": 3}}
                 found[route]["results"][theorem.label] = {
                     "verdict": "proved", "reason": "", "detail": detail, "seconds": 0.1,
                 }  # fmt: skip
+                if route == "proof":
+                    links = {"proof": list(GRAPH[theorem.label]), "formal": list(GRAPH[theorem.label])}
+                    found[route]["results"][theorem.label]["rests_on"] = links
         found["check"]["results"][theorem.label] = {
             "verdict": "passed", "reason": "", "oracles": ["autograd", "mpmath"], "examples": 250, "vacuous": 3,
             "worst_error": 3e-16, "worst_in_tolerance": 0.02, "tolerance": 1e-14, "seconds": 0.2,
@@ -79,7 +96,7 @@ def fragments(records: Mapping[str, Any] | None = None) -> dict[str, dict[str, A
             found["observed"]["results"][theorem.label] = {
                 "verdict": "confirmed", "record": None, "worst_error": 1e-12, "observations": 7,
             }  # fmt: skip
-    found["check"]["wrong_laws"] = {theorem.label: {"rejected": 4, "total": 4, "survivors": []} for theorem in THEOREMS}
+    found["check"]["wrong_laws"] = {theorem.label: rejected() for theorem in THEOREMS}
     found["check"]["failed"] = []
     found["code_mutants"]["results"] = {
         "killed": 97, "total": 100, "explained": 2, "operators": {"sign flipped": {"killed": 97, "total": 100}},

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from bayesgrad.theorems import THEOREMS
-from derivations.formal import audit, build, coq, hypotheses, instances, loops, statements
+from derivations.formal import audit, build, coq, dependencies, hypotheses, instances, loops, statements
 from derivations.formal.__main__ import rows, table
 from derivations.formal.rationals import NoNumber, exponential, rationals
 from tests._needed import needed
@@ -166,7 +166,7 @@ def verdicts(faulty: str = "", agreements=None):
     expected = tuple(STATED.values())
     where = statements.theorems()
     findings = {s.name: audit.Finding(s.name, (), "it is weaker" if s.name == faulty else "") for s in expected}
-    return build.judge(expected, where, findings, dict.fromkeys(where, 0.25), agreements or {})
+    return build.judge(expected, where, findings, dict.fromkeys(where, 0.25), agreements or {}, dependencies.rests_on())
 
 
 def test_a_label_is_proved_only_with_its_corollaries_refutations_and_formula():
@@ -191,6 +191,52 @@ def test_evidence_names_statement_axioms_and_place():
     listed = rows(verdicts())
     assert len(listed) == len(STATED)
     assert listed[0][:3] == ("lemma.log-bound", "lemma_log_bound", "proved")
+
+
+# --- what a proof rests on --------------------------------------------------------------------------------------------
+
+STATED_TWICE = """(** [a.one] First. *)
+Definition a_one : Prop :=
+  True.
+
+(** [a.two] Second. *)
+Definition a_two : Prop :=
+  True.
+
+(** [a.three] Third. *)
+Definition a_three : Prop :=
+  True.
+
+"""
+PROVED = """(* a_three (* nested *) is only talked about *)
+Theorem a_one : True. Proof. exact I. Qed.
+Lemma between : True. Proof. exact a_one. Qed.
+Ltac finish := apply between.
+Theorem a_two : True. Proof. (* a_three *) finish. Qed.
+Theorem a_three : True. Proof. apply a_two. Qed.
+"""
+
+
+def test_a_proof_rests_on_what_it_reaches_through_lemmas_and_tactics_and_not_on_comments(tmp_path):
+    (tmp_path / "Statements.v").write_text(STATED_TWICE, encoding="utf-8")
+    (tmp_path / "Proofs.v").write_text(PROVED, encoding="utf-8")
+    found = dependencies.rests_on(tmp_path)
+    assert found == {"a.one": (), "a.two": ("a.one",), "a.three": ("a.two",)}
+    said = {"a_one": (), "a_two": ("a_one", "Rplus_comm"), "a_three": ("a_two", "a_one")}
+    assert dependencies.faults(said, tmp_path) == []
+    (fault,) = dependencies.faults({**said, "a_one": ("a_three",)}, tmp_path)
+    assert "a.one" in fault
+    assert "rests on a.three" in fault
+    (fault,) = dependencies.faults({**said, "a_two": ()}, tmp_path)
+    assert "a.two: Coq and the sources disagree whether its proof rests on a.one" in fault
+
+
+def test_what_coq_says_a_proof_uses():
+    answer = (
+        "Axioms:\nclassic : forall P : Prop, P \\/ ~ P\nOpaque constants:\nBayesgrad.Sums.sum_ext : True\nx : True\n"
+    )
+    assert audit.used(answer) == ("sum_ext", "x")
+    assert audit.used("Closed under the global context") == ()
 
 
 def test_seconds_are_read_from_the_times_of_the_sentences():

@@ -28,7 +28,7 @@ def test_everything_is_written(tmp_path, capsys):
     out = tmp_path / "out"
     assert {"index.html", "bayesgrad.tex", "evidence.json"} <= {path.name for path in out.iterdir()}
     evidence = json.loads((out / "evidence.json").read_text(encoding="utf-8"))
-    assert evidence["results"][LABEL]["fully_proved"]
+    assert evidence["results"][LABEL]["proof"]["verdict"] == "proved"
     first = {name: (out / name).read_bytes() for name in ("index.html", "bayesgrad.tex", "evidence.json")}
     assert call(tmp_path, "--quiet") == 0
     assert first == {name: (out / name).read_bytes() for name in first}
@@ -75,7 +75,7 @@ def test_a_failure_is_rendered_and_is_status_1(tmp_path, capsys):
 
 def test_a_formula_that_cannot_be_set_is_status_1(tmp_path, capsys):
     def change(found):
-        found["proof"]["results"][LABEL]["detail"]["steps"][0]["tex"] = "x^a^b"
+        found["proof"]["results"][LABEL]["detail"]["parts"][0]["steps"][0]["tex"] = "x^a^b"
 
     sample.write(tmp_path / "evidence", change)
     assert call(tmp_path) == 1
@@ -86,8 +86,10 @@ def test_nothing_has_run_yet(tmp_path, capsys):
     assert call(tmp_path) == 0
     evidence = json.loads((tmp_path / "out" / "evidence.json").read_text(encoding="utf-8"))
     assert {result["proof"]["verdict"] for result in evidence["results"].values()} == {"not run"}
-    assert not any(result["fully_proved"] for result in evidence["results"].values())
-    assert "not run" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "not run" in said
+    assert f"0 of {len(evidence['results'])} fully proved; not: " in said.splitlines()[-1]
+    assert call(tmp_path, "--strict") == 1
     assert call(tmp_path, "--require", "proof") == 1
     assert "FAILED proof is required" in capsys.readouterr().err
 
@@ -110,7 +112,7 @@ def test_evidence_that_the_schema_refuses(tmp_path, capsys):
     old = tmp_path / "old.json"
     old.write_text('{"schema": 0}', encoding="utf-8")
     assert main(["--evidence", str(old)]) == 2
-    assert "schema 0, expected 1" in capsys.readouterr().err
+    assert "schema 0, expected 2" in capsys.readouterr().err
 
 
 def test_a_damaged_record_is_refused(tmp_path, capsys):
@@ -155,7 +157,7 @@ def test_the_status_table(tmp_path, own_readme, capsys):
     text = own_readme.read_text(encoding="utf-8")
     assert text.startswith("before\n")
     assert text.endswith("after\n")
-    assert f"| `{LABEL}` | **yes** | ✓ | ✓ | ✓ | – | ✓ | 4/4 |" in text
+    assert f"| `{LABEL}` | **yes** | ✓ | ✓ | ✓ | ✓ | – | ✓ | 4/4 |" in text
     assert call(tmp_path, "--readme", "--check") == 0
     assert call(tmp_path, "--readme") == 0
     assert own_readme.read_text(encoding="utf-8") == text
@@ -186,7 +188,8 @@ def test_what_the_claims_came_to(tmp_path, own_readme, capsys):
     begin, end = readme.MARKERS[1]
     inside = text[text.index(begin) : text.index(end)]
     assert "| **supported** | 2.50 [2.00, 3.00] bits, KL(p ‖ q) |" in inside
-    assert "not tested" not in inside
+    assert "| theorem | **supported** | `bayes.posterior-predictive` |" in inside
+    assert "**not tested**" in inside
     assert call(tmp_path, "--readme", "--check") == 0
     sample.write(tmp_path / "evidence", judged("not supported"))
     capsys.readouterr()
@@ -201,7 +204,7 @@ def test_a_route_that_did_not_run_here_is_not_compared(tmp_path, own_readme, cap
     assert call(tmp_path, "--readme") == 0
     (tmp_path / "evidence" / "exact.json").unlink()
     assert call(tmp_path, "--readme", "--check") == 0
-    assert "compared: proof, code, formal, check" in capsys.readouterr().out
+    assert "compared: proof, code, sympy, formal, check" in capsys.readouterr().out
     for path in (tmp_path / "evidence").iterdir():
         path.unlink()
     assert call(tmp_path, "--readme", "--check") == 1

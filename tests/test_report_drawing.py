@@ -9,12 +9,13 @@ from xml.etree import ElementTree
 import pytest
 
 from bayesgrad.theorems import THEOREMS
+from derivations.formal.dependencies import rests_on
 from report import figures
 from report.draw import Canvas
 from report.layered import layers, layout
 from report.pictures import PICTURES
 
-USES = {theorem.label: theorem.uses for theorem in THEOREMS}
+USES = {t.label: (*rests_on()[t.label], *t.read_with) for t in THEOREMS}
 
 
 def test_nodes_stand_apart_and_edges_lead_to_the_right():

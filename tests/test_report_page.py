@@ -11,11 +11,11 @@ from html.parser import HTMLParser
 
 import pytest
 
+from bayesgrad.evidence.status import merge, read_all
 from bayesgrad.theorems import THEOREMS
 from report import render
 from report.context import Context
 from report.filters import code_tex, escape_html, escape_tex, number
-from report.merge import merge, read_fragments
 from tests import _report_sample as sample
 from tests._needed import needed
 
@@ -60,7 +60,7 @@ class Parser(HTMLParser):
 
 
 def context(folder, change=lambda found: None, theorems=THEOREMS, records=None, only=""):
-    evidence = merge(theorems, read_fragments(sample.write(folder, change)))
+    evidence = merge(theorems, read_all(sample.write(folder, change)))
     return Context(tuple(theorems), evidence, records or {}, only)
 
 
@@ -155,24 +155,22 @@ def nasty(folder):
     def change(found):
         proof = found["proof"]["results"]["lemma.gibbs"]
         proof["reason"] = NASTY
-        proof["detail"]["steps"] = [
-            {"rule": NASTY, "why": f"${NASTY}$", "tex": NASTY},
-            {"rule": "r", "why": "$\\input{x}$"},
-        ]
+        steps = [{"rule": NASTY, "why": f"${NASTY}$", "tex": NASTY}, {"rule": "r", "why": "$\\input{x}$"}]
+        proof["detail"]["parts"] = [
+            {"name": NASTY, "says": NASTY, "statement_tex": NASTY, "assumptions": [NASTY, f"${NASTY}$"], "steps": steps}
+        ] * 2
         proof["detail"]["primitives"] = [NASTY]
         proof["detail"]["wrong_laws"] = [
             {"id": NASTY, "kind": NASTY, "why": NASTY, "verdict": "refuted", "counterexample": NASTY}
         ]
         found["formal"]["results"]["lemma.gibbs"] = {
-            "verdict": "proved", "reason": NASTY, "seconds": 0.0,
+            "verdict": "proved", "reason": NASTY, "seconds": 0.0, "rests_on": [],
             "detail": {"statement": NASTY, "axioms": [NASTY], "file": NASTY, NASTY: NASTY},
         }  # fmt: skip
         found["check"]["results"]["lemma.gibbs"] |= {"reason": NASTY, "oracles": [NASTY]}
-        found["proof"]["versions"] = {NASTY: NASTY}
         found["proof"]["trusted_base"] = {"files": [NASTY], "lines": 1}
         found["observed"]["claims"][0]["cells"][0] |= {
-            "statement": NASTY,
-            "source": NASTY,
+            "task": NASTY,
             "criterion": NASTY,
             "unit": NASTY,
             "effect": 1.0,

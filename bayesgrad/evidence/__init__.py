@@ -21,6 +21,7 @@ from bayesgrad.evidence.store import (
     versions,
     why_stale,
     write,
+    write_bytes,
     write_json,
     write_whole,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "versions",
     "why_stale",
     "write",
+    "write_bytes",
     "write_json",
     "write_whole",
 ]

@@ -79,17 +79,35 @@ def _fragment(results: Any, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-_PROVED = {**ENTRY, "rests_on?": [str]}
+RESTS = {"proof": [str], "formal": [str]}
 FRAGMENTS: dict[str, Any] = {
-    "proof": _fragment({"*": {**_PROVED, "checker?": ENTRY}}, **{"trusted_base?": BASE}),
+    "proof": _fragment({"*": {**ENTRY, "rests_on": RESTS, "checker?": ENTRY}}, **{"trusted_base?": BASE}),
     "exact": _fragment({"*": ENTRY}),
     "code": _fragment({"*": ENTRY}),
     "sympy": _fragment({"*": ENTRY}),
-    "formal": _fragment({"*": {**_PROVED, "detail?": FORMAL_DETAIL}}),
+    "formal": _fragment({"*": {**ENTRY, "rests_on": [str], "detail?": FORMAL_DETAIL}}),
     "check": _fragment({"*": CHECKED}, **{"wrong_laws?": {"*": REJECTED}, "failed?": [str], "*": ANY}),
     "code_mutants": _fragment(MUTANTS),
     "observed": _fragment({"*": OBSERVED}, **{"claims": [CLAIM], "records?": [str]}),
 }
+_HEAD = {key: FRAGMENTS["exact"][key] for key in ("versions", "sources", "patterns", "configuration", "seconds")}
+MERGED = {
+    "schema": int, "versions": {"*": str}, "sources": {"*": HASH}, "trusted_base": BASE, "failed": [str],
+    "routes": {f"{route}?": _HEAD for route in FRAGMENTS}, "code_mutants": Maybe(MUTANTS), "records": [str],
+    "results": {
+        "*": {
+            "title": str, "source": str, "parts": [ANY], "rests_on": RESTS,
+            "read_with": [str], "checker": ENTRY, "check": CHECKED, "observed": Maybe(OBSERVED),
+            **{route: {**ENTRY, "detail": DETAIL} for route in ("proof", "exact", "code", "sympy")},
+            "formal": {**ENTRY, "detail": FORMAL_DETAIL},
+            "wrong_laws": {f"{route}?": REJECTED for route in FRAGMENTS},
+        }
+    },
+    "claims": [
+        {"id": str, "statement": str, "source": str, "settled_by": [str], "labels": [str],
+         "cells": [{**JUDGED, "labels?": [str]}]}
+    ],
+}  # fmt: skip
 
 
 def short(value: Any) -> str:

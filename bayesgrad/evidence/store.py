@@ -37,6 +37,7 @@ HOW = {  # route -> the command that writes its fragment
     "observed": "python -m bayesgrad.training run --size quick",
 }
 ROUTES = tuple(HOW)
+TOOLS = {"formal": "coqc"}  # route -> the program without which it cannot run
 
 
 class BadEvidence(ValueError):
@@ -76,6 +77,11 @@ def _coq() -> str | None:
     return number[0] if number else None
 
 
+def can_run(route: str) -> bool:
+    """Whether the tool that a route needs is installed."""
+    return route not in TOOLS or shutil.which(TOOLS[route]) is not None
+
+
 def _version(name: str) -> str | None:
     """The version of Python, Coq or a distribution as it is here, None if it is not here."""
     if name == "python":
@@ -84,7 +90,7 @@ def _version(name: str) -> str | None:
         return _coq()
     try:
         return metadata.version(name)
-    except metadata.PackageNotFoundError:
+    except (metadata.PackageNotFoundError, ValueError, OSError):  # a name that no distribution can have
         return None
 
 
@@ -110,14 +116,18 @@ def write_whole(path: Path, fill: Callable[[BinaryIO], None]) -> None:
         raise
 
 
-def write_json(path: Path, data: Any) -> None:
-    """Write ``data`` as indented JSON, whole or not at all. Raises OSError, and ValueError for NaN and infinities."""
-    text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+def write_bytes(path: Path, data: bytes) -> None:
+    """Make ``path`` hold ``data``, whole or not at all. Raises OSError."""
 
     def fill(out: BinaryIO) -> None:
-        out.write(text.encode())
+        out.write(data)
 
     write_whole(path, fill)
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write ``data`` as indented JSON, whole or not at all. Raises OSError, and ValueError for NaN and infinities."""
+    write_bytes(path, (json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
 def write(
@@ -207,8 +217,11 @@ def why_stale(fragment: Mapping[str, Any], configuration: Mapping[str, Any] | No
     recorded = fragment["sources"]
     if not recorded:
         return "the list of its sources is empty"
-    new = [name for name in _matching(fragment["patterns"]) if name not in recorded]
-    gone = [name for name in recorded if not (ROOT / name).is_file()]
+    try:
+        new = [name for name in _matching(fragment["patterns"]) if name not in recorded]
+    except (ValueError, NotImplementedError, OSError) as error:
+        return f"its patterns cannot be matched ({error})"
+    gone = [name for name in recorded if not os.path.isfile(ROOT / name)]
     moved = [name for name, digest in recorded.items() if name not in gone and sha256(ROOT / name) != digest]
     for names, what in ((moved, "changed since"), (gone, "is gone"), (new, "is new")):
         if names:

@@ -34,6 +34,7 @@ class Finding:
     name: str
     axioms: tuple[str, ...]
     fault: str
+    uses: tuple[str, ...] = ()  # every proved constant that its proof uses, also through others
 
 
 def mark(word: str, name: str) -> str:
@@ -64,6 +65,8 @@ def script(statements: Iterable[Statement], where: Mapping[str, tuple[str, int]]
             f"Definition audit_{name} : {expected} := {proved}.\n",
             mark("axioms", name),
             f"Print Assumptions audit_{name}.\n",
+            mark("rests", name),
+            f"Print Opaque Dependencies audit_{name}.\n",
         ]
     return "".join([*lines, mark("end", "all")])
 
@@ -80,6 +83,13 @@ def axioms(answer: str) -> tuple[str, ...]:
     return tuple(sorted(set(names)))
 
 
+def used(answer: str) -> tuple[str, ...]:
+    """The last names of the constants that ``Print Opaque Dependencies`` lists as proved."""
+    _, _, listed = answer.partition("Opaque constants:")
+    names = (line.split(" : ")[0].strip() for line in listed.splitlines() if " : " in line and line[:1].strip())
+    return tuple(sorted({name.rpartition(".")[2] for name in names}))
+
+
 def judge(statement: Statement, answers: str) -> Finding:
     """One theorem's finding from Coq's answers to :func:`script`."""
     name = statement.name
@@ -92,7 +102,8 @@ def judge(statement: Statement, answers: str) -> Finding:
     # Goal's own echo stands between the last answer and the next mark.
     found = axioms(assumed.split("\n1 goal")[0])
     strange = [axiom for axiom in found if axiom not in AXIOMS]
-    return Finding(name, found, f"it rests on {', '.join(strange)}" if strange else "")
+    fault = f"it rests on {', '.join(strange)}" if strange else ""
+    return Finding(name, found, fault, used(between(answers, "rests", name)))
 
 
 def audit(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from derivations.formal import audit, coq, hypotheses, instances, statements
+from derivations.formal import audit, coq, dependencies, hypotheses, instances, statements
 from derivations.formal.statements import FOLDER, Statement
 
 BUILD = FOLDER / "build"
@@ -112,7 +112,9 @@ def run(
         for label, found in agreements.items()
         if found.fault
     ]
-    results = judge(expected, where, findings, seconds, agreements)
+    if not any(done.error for done in compiled.values()):
+        faults += dependencies.faults({name: finding.uses for name, finding in findings.items()}, source)
+    results = judge(expected, where, findings, seconds, agreements, dependencies.rests_on(source))
     table = tuple((statement, findings[statement.name], seconds.get(statement.name, 0.0)) for statement in expected)
     return Outcome(results, tuple(faults), version, time.perf_counter() - started, table)
 
@@ -159,8 +161,9 @@ def judge(
     findings: Mapping[str, audit.Finding],
     seconds: Mapping[str, float],
     agreements: Mapping[str, instances.Agreement],
+    graph: Mapping[str, tuple[str, ...]],
 ) -> dict[str, dict[str, Any]]:
-    """``{label: verdict, reason, detail, seconds}``."""
+    """``{label: verdict, reason, rests_on, detail, seconds}``."""
     results: dict[str, dict[str, Any]] = {}
     for label in dict.fromkeys(statement.label for statement in expected):
         own = [s for s in expected if s.label == label]
@@ -183,6 +186,7 @@ def judge(
         results[label] = {
             "verdict": "undecided" if reasons else "proved",
             "reason": "; ".join(reasons),
+            "rests_on": list(graph[label]),
             "detail": detail,
             "seconds": round(sum(e["seconds"] for e in entries.values()), 3),
         }

@@ -24,7 +24,7 @@ from bayesgrad.symbolic.proof import Equation
 from bayesgrad.symbolic.terms import Lookup, Tensor, Term, children
 from derivations.laws import Part, labels, law
 from derivations.routes.cases import bodies_of, cases_of, sides
-from derivations.routes.exact_instances import describe, holds, summary, wrong_claim
+from derivations.routes.exact_instances import describe, holds, summary, told, wrong_claim
 from derivations.routes.functions import Functions, Undecided, with_room
 from derivations.routes.instances import Bodies, Case, Instance
 from derivations.routes.symbolic_array import SymbolicArray, SymbolicNamespace
@@ -288,7 +288,7 @@ def rejection(wrong: Any, shipped: Any) -> dict[str, Any]:
             verdict, example = "refuted", ran.counterexample
             break
         verdict, example = "undecided", f"no difference in {ran.compared} entries"
-    return {"id": wrong.id, "kind": wrong.kind, "why": wrong.why, "verdict": verdict, "counterexample": example}
+    return told(wrong, verdict, example)
 
 
 def record(force: bool, console: Console) -> int:

@@ -25,6 +25,7 @@ from bayesgrad.symbolic.terms import (
     indices_of,
     rename,
 )
+from derivations.counterexamples import gathered
 from derivations.laws import Law, Part, labels, law
 from derivations.routes.cases import bodies_of, cases_of, sides, tiny_cases
 from derivations.routes.functions import Functions, Poly, Room, Undecided, with_room
@@ -349,25 +350,30 @@ def _by_cases(label: str) -> tuple[str, str, dict[str, Any]]:
 
 
 def _rejection(row: WrongLaw) -> dict[str, Any]:
-    verdict, example = reject(row)
-    return {"id": row.id, "kind": row.kind, "why": row.why, "verdict": verdict, "counterexample": example}
+    return told(row, *reject(row))
+
+
+def told(row: WrongLaw, verdict: str, example: str) -> dict[str, Any]:
+    """A wrong law and what became of it, as the evidence lists it."""
+    said = {"verdict": verdict, "counterexample": gathered(example)}
+    return {"id": row.name, "kind": row.kind, "why": row.why, **said}
 
 
 def summary(results: dict[str, Any], routes: dict[str, str], name: str) -> tuple[str, list[str]]:
     """One line about a route, and what is not as it should be."""
     required = [label for label, route in routes.items() if route == "required"]
     done = [label for label in required if results[label]["verdict"] == "proved"]
-    rows = [row for entry in results.values() for row in entry["detail"].get("wrong_laws", [])]
-    rows = [row for row in rows if row["verdict"] != "not applicable"]
-    caught = [row for row in rows if row["verdict"] == "refuted"]
+    held = [(label, row) for label, entry in results.items() for row in entry["detail"].get("wrong_laws", [])]
+    held = [(label, row) for label, row in held if row["verdict"] != "not applicable"]
+    loose = [(label, row) for label, row in held if row["verdict"] != "refuted"]
     problems = [
         f"{label}: {entry['verdict']}: {entry['reason']}"
         for label, entry in results.items()
         if entry["verdict"] in ("refuted", "undecided") or (label in required and entry["verdict"] != "proved")
     ]
-    problems += [f"{row['id']}: wrong law not rejected ({row['counterexample']})" for row in rows if row not in caught]
+    problems += [f"{label}: {row['id']}: wrong law not rejected ({row['counterexample']})" for label, row in loose]
     return (
-        f"{name}: {len(done)} of {len(required)} required; {len(caught)} of {len(rows)} near misses refuted",
+        f"{name}: {len(done)} of {len(required)} required; {len(held) - len(loose)} of {len(held)} wrong laws refuted",
         problems,
     )
 

@@ -11,7 +11,7 @@
   };
   document.getElementById("graph-larger").addEventListener("click", () => size(1.5));
   document.getElementById("graph-smaller").addEventListener("click", () => size(1 / 1.5));
-  const edges = [...svg.querySelectorAll(".edges path")], nodes = [...svg.querySelectorAll("a.node")];
+  const edges = [...svg.querySelectorAll(".edges path.solid")], nodes = [...svg.querySelectorAll("a.node")];
   const reach = (label, from, to) => {
     const seen = new Set([label]), todo = [label];
     while (todo.length) {

@@ -15,7 +15,7 @@ from report.messages import messages
 from report.panels import Strip
 from report.sections import sequences, stability, tables, training, tuning, wind_tunnels
 from report.sections.pieces import Piece, Record
-from report.sections.summary import anchor, interval
+from report.sections.summary import anchor, effect
 
 PIECES: dict[str, Callable[[Record], Piece | None]] = {
     "entropy": wind_tunnels.entropy,
@@ -94,8 +94,11 @@ def experiment(name: str, record: Mapping[str, Any], full: Record | None = None)
             "In brief; all figures and tables are those of {full}.", full=Link(f"#{anchor(full)}", "full size")
         )
         told.append(Para(whole, kind="links"))
+    if record["size"] == "quick":
+        told.append(Para(prose("A smoke run: it shows that everything runs, and it is too small to decide a claim.")))
     for claim in record["claims"]:
-        told.append(judged(claim))
+        if record["size"] != "quick":
+            told.append(judged(claim))
         for wanted in BESIDE.get(claim["id"], ()):
             if wanted in left:
                 told += left.pop(wanted).blocks
@@ -156,7 +159,3 @@ def judged(claim: Mapping[str, Any]) -> doc.Block:
         (Para(text(claim["criterion"])), Para((Text("SHA-256 "), Code(claim["criterion_sha"])), kind="links")),
     )
     return Note("good" if claim["verdict"] == "supported" else "info", (Para(tuple(line)), criterion))
-
-
-def effect(claim: Mapping[str, Any]) -> str:
-    return " ".join(filter(None, (number(claim["effect"]), interval(claim["interval"]), claim["unit"] or "")))

@@ -1,9 +1,9 @@
-"""What rests on what: the graph of uses as a drawing whose nodes are links, with a legend of marks and outlines."""
+"""What rests on what, and what is only read with it: a drawing whose nodes are links, with a legend."""
 
 from __future__ import annotations
 
 from report.context import TONES, Context
-from report.document import Msg, Para, Raw, Ref, Section, Table, Text, text
+from report.document import Line, Msg, Para, Raw, Ref, Section, Table, Text, text
 from report.filters import escape_html
 from report.layered import Layout, Point, layout
 from report.render_html import mark
@@ -13,19 +13,18 @@ STATUSES = ("fully-proved", "partial", "open", "failed")
 
 
 def build(context: Context) -> Section:
-    uses = {theorem.label: tuple(theorem.uses) for theorem in context.theorems}
-    paper = Table(
-        ((Msg("column.result"),), (Msg("column.uses"),)),
-        tuple(
-            ((Ref(label),), tuple(part for parent in parents for part in (Text(", "), Ref(parent)))[1:] or text("–"))
-            for label, parents in uses.items()
-        ),
-        "ll",
-        name="uses",
-        widths=(1, 2),
-    )
-    drawing = Raw(html(context, layout(uses)), (paper,))
+    rests_on = context.rests_on
+    beside = {label: tuple(result["read_with"]) for label, result in context.results.items()}
+    rows = (((Ref(label),), _names(rests_on[label]), _names(beside[label])) for label in rests_on)
+    header = tuple((Msg(f"column.{name}"),) for name in ("result", "uses", "read_with"))
+    paper = Table(header, tuple(rows), "lll", name="uses", widths=(1, 2, 1))
+    placed = layout({label: (*rests_on[label], *beside[label]) for label in rests_on})
+    drawing = Raw(html(context, placed), (paper,))
     return Section("graph", (Msg("heading.graph"),), (Para((Msg("summary.graph"),), kind="lead"), drawing))
+
+
+def _names(labels: tuple[str, ...]) -> Line:
+    return tuple(part for label in labels for part in (Text(", "), Ref(label)))[1:] or text("–")
 
 
 def _message(context: Context, id: str) -> str:
@@ -38,7 +37,10 @@ MESSAGES = ("ui.zoom_in", "ui.zoom_out", "ui.legend", *(f"verdict.{status}" for 
 def html(context: Context, placed: Layout) -> str:
     width = (placed.columns - 1) * COLUMN + WIDTH + 24
     height = (placed.rows - 1) * ROW + HEIGHT + 24
-    edges = "".join(_edge(parent, child, points) for (parent, child), points in placed.paths.items())
+    edges = "".join(
+        _edge(parent, child, points, "solid" if parent in context.rests_on[child] else "dashed")
+        for (parent, child), points in placed.paths.items()
+    )
     nodes = "".join(_node(context, label, place) for label, place in placed.places.items())
     legend = "".join(
         f'<li><svg viewBox="0 0 34 22" width="34" height="22" aria-hidden="true"><g class="node {status}">'
@@ -66,7 +68,7 @@ def _at(place: Point) -> Point:
     return 12 + place[0] * COLUMN, 12 + place[1] * ROW
 
 
-def _edge(parent: str, child: str, points: object) -> str:
+def _edge(parent: str, child: str, points: object, line: str) -> str:
     path: list[Point] = [_at(point) for point in points]  # type: ignore[attr-defined]
     x, y = path[0][0] + WIDTH, path[0][1] + HEIGHT / 2
     parts = [f"M{x:.0f} {y:.1f}"]
@@ -80,7 +82,7 @@ def _edge(parent: str, child: str, points: object) -> str:
             x += WIDTH
             parts.append(f"H{x:.0f}")
     ends = f'data-from="{escape_html(parent)}" data-to="{escape_html(child)}"'
-    return f'<path d="{"".join(parts)}" {ends} marker-end="url(#graph-arrow)"/>'
+    return f'<path class="{line}" d="{"".join(parts)}" {ends} marker-end="url(#graph-arrow)"/>'
 
 
 def _node(context: Context, label: str, place: Point) -> str:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from bayesgrad.evidence import BadEvidence
 from report import document as doc
-from report.context import BadRecord
 from report.draw import Canvas
 from report.frames import NARROW, WIDE, plain
 from report.panels import Strip
@@ -67,10 +67,10 @@ def rows_with(record: Record, key: str, needed: str) -> dict[str, Mapping[str, A
 
 
 def agree(record: Record, what: str, base: Sequence[Any], **lists: Sequence[Any]) -> None:
-    """Raise BadRecord unless each list is as long as ``base``."""
+    """Raise BadEvidence unless each list is as long as ``base``."""
     for name, values in lists.items():
         if len(values) != len(base):
-            raise BadRecord(
+            raise BadEvidence(
                 f"record of {record['experiment']}: {what} has {len(values)} values of {name}, expected {len(base)}; "
                 f"run the experiment again"
             )

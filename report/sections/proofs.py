@@ -1,4 +1,4 @@
-"""What stands behind the word proved: the derivation, the near misses, the formal statement."""
+"""What stands behind the word proved: the derivation, the wrong laws, the formal statement."""
 
 from __future__ import annotations
 
@@ -26,14 +26,11 @@ from report.lettering import lettered, rich
 
 
 def derivation(detail: Mapping[str, Any], label: str) -> list[doc.Block]:
-    parts = detail.get("parts") or [{"steps": detail.get("steps") or []}]
+    parts = detail.get("parts") or []
     count = sum(len(part.get("steps") or []) for part in parts)
     if not count:
         return []
     blocks: list[doc.Block] = []
-    if detail.get("assumptions"):
-        blocks.append(Para((doc.Emph((Msg("ui.hypotheses"),), strong=True),)))
-        blocks.append(Items(tuple((Para(lettered(item)),) for item in detail["assumptions"])))
     for part in parts:
         blocks += _part(part, len(parts) > 1)
     for key in ("primitives", "definitions"):
@@ -52,6 +49,9 @@ def _part(part: Mapping[str, Any], several: bool) -> list[doc.Block]:
         blocks.append(Para((doc.Emph((Text(str(part.get("name", ""))),), strong=True), *said)))
         if part.get("statement_tex"):
             blocks.append(Display(part["statement_tex"]))
+    if part.get("assumptions"):
+        blocks.append(Para((Msg("ui.hypotheses"),)))
+        blocks.append(Items(tuple((Para(lettered(item)),) for item in part["assumptions"])))
     items = []
     for step in part.get("steps") or []:
         lines: list[doc.Block] = [Para((Code(step["rule"]), Text(": "), *rich(step.get("why", ""))))]
@@ -61,27 +61,21 @@ def _part(part: Mapping[str, Any], several: bool) -> list[doc.Block]:
     return [*blocks, Items(tuple(items), ordered=True)]
 
 
-def wrong_laws(entry: Mapping[str, Any]) -> list[doc.Block]:
-    """The near misses held against a result, each with what refutes it: an exact instance, or a numeric draw."""
-    laws = list((entry["proof"]["detail"] or {}).get("wrong_laws") or [])
-    known = {law["id"].rpartition("/")[2] for law in laws}
-    for name, found in (entry["mutants"].get("laws") or {}).items():
-        if name not in known:
-            laws.append({"id": name, **found})
-    if not laws:
+def wrong_laws(found: Mapping[str, Any]) -> list[doc.Block]:
+    """The wrong laws held against a result, each once, with the shortest instance that refutes it."""
+    if not found["laws"]:
         return []
     rows, examples = [], []
-    for law in laws:
+    for name, law in found["laws"].items():
         verdict = "rejected" if law["verdict"] in ("refuted", "rejected") else verdict_id(law["verdict"])
-        name = law["id"].rpartition("/")[2]
-        rows.append(((Code(name),), text(law.get("kind", "")), rich(law.get("why", "")), (Badge(verdict),)))
+        rows.append(((Code(name),), text(law.get("kind") or ""), rich(law.get("why") or ""), (Badge(verdict),)))
         if law.get("counterexample"):
             examples.append((Para((Code(name), Text(f": {law['counterexample']}"))),))
     header = tuple((Msg(f"column.{name}"),) for name in ("wrong_law", "kind", "why", "verdict"))
     blocks: list[doc.Block] = [Table(header, tuple(rows), "llll", name="wrong-laws", widths=(1.3, 1.3, 3, 1))]
     if examples:
         blocks.append(Details((Msg("ui.counterexamples"),), (Items(tuple(examples)),), page_only=True))
-    return [Details((Msg("ui.wrong", (("total", number(len(laws))),)),), tuple(blocks))]
+    return [Details((Msg("ui.wrong", (("total", number(found["total"])),)),), tuple(blocks))]
 
 
 def formal(verdict: Mapping[str, Any]) -> list[doc.Block]:

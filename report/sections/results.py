@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bayesgrad.evidence import HOW
+from bayesgrad.evidence.status import SYMBOLIC
+from bayesgrad.theorems import Theorem
 from report import document as doc
 from report.context import Context, shipped, verdict_id
 from report.document import (
@@ -30,7 +33,6 @@ from report.filters import number
 from report.lettering import lettered, rich
 from report.linebreak import width
 from report.meanings import MEANINGS
-from report.merge import HOW, SYMBOLIC, Theorem
 from report.pictures import PICTURES
 from report.sections.proofs import derivation, formal, wrong_laws
 
@@ -67,12 +69,12 @@ def result(context: Context, theorem: Theorem) -> Section:
         blocks.append(
             Note("limit", (Para((doc.Emph((Msg("ui.fails"),), strong=True), Text(" "), *prose(meaning.fails))),))
         )
-    if entry["naive"]:
+    if theorem.naive:
         blocks.append(Para((doc.Emph((Msg("ui.naive"),), strong=True),)))
-        blocks.append(Items(tuple((Para(lettered(claim)),) for claim in entry["naive"])))
+        blocks.append(Items(tuple((Para(lettered(claim)),) for claim in theorem.naive)))
     blocks += derivation(entry["proof"]["detail"] or {}, theorem.label)
     blocks.append(_routes(context, theorem, entry))
-    blocks += wrong_laws(entry)
+    blocks += wrong_laws(context.rejections[theorem.label])
     blocks += formal(entry["formal"])
     blocks += _code(theorem)
     blocks.append(_links(context, theorem))
@@ -123,11 +125,11 @@ def _routes(context: Context, theorem: Theorem, entry: Mapping[str, Any]) -> doc
     rows.append(
         (_need(theorem, "check"), (Badge(verdict_id(check["verdict"])),), _check(check), _command(theorem, "check"))
     )
-    mutants = entry["mutants"]
-    if mutants["total"]:
-        word = "survived" if mutants["survivors"] else "all-rejected"
-        names = f"; surviving: {', '.join(mutants['survivors'])}" if mutants["survivors"] else ""
-        told = text(f"{mutants['rejected']} of {mutants['total']} wrong laws rejected{names}")
+    laws = context.rejections[theorem.label]
+    if laws["total"]:
+        word = "survived" if laws["survivors"] else "all-rejected"
+        names = f"; surviving: {', '.join(laws['survivors'])}" if laws["survivors"] else ""
+        told = text(f"{laws['rejected']} of {laws['total']} wrong laws rejected{names}")
         rows.append((_need(theorem, "wrong_laws"), (Badge(word),), told, _command(theorem, "check")))
     if entry["observed"] or theorem.routes.get("observed") in ("required", "optional"):
         seen = entry["observed"] or {"verdict": "not run"}
@@ -160,16 +162,14 @@ def _symbolic(verdict: Mapping[str, Any]) -> Line:
         if detail.get(key):
             many = f"{one[:-1]}ies" if one.endswith("y") else f"{one}s"
             parts.append(f"{len(detail[key])} {one if len(detail[key]) == 1 else many}")
-    if detail.get("wrong_laws"):
-        refuted = sum(law["verdict"] == "refuted" for law in detail["wrong_laws"])
-        parts.append(f"{refuted} of {len(detail['wrong_laws'])} wrong laws refuted")
     parts += [f"{key}: {plain(value)}" for key, value in sorted(detail.items()) if key not in _TOLD and plain(value)]
     return rich("; ".join(parts)) if parts else text("–")
 
 
-_TOLD = {"statement_tex", "assumptions", "steps", "primitives", "definitions", "uses", "wrong_laws", "rewritings"}
-_TOLD |= {"naive", "statement", "axioms", "file", "parts", "words", "theorem", "line", "seconds", "corollaries"}
-_TOLD |= {"refutations", "where", "cases"}
+_TOLD = {
+    "statement_tex", "primitives", "definitions", "rewritings", "statement", "axioms", "file", "parts", "words",
+    "theorem", "line", "seconds", "corollaries", "refutations", "where", "cases", "naive",
+}  # fmt: skip
 
 
 def plain(value: Any) -> str:
@@ -226,7 +226,8 @@ def _links(context: Context, theorem: Theorem) -> doc.Block:
         return tuple(part for label in labels for part in (Text(", "), Ref(label)))[1:]
 
     parts: list[doc.Inline] = []
-    for id, labels in (("ui.uses", tuple(theorem.uses)), ("ui.used_by", context.used_by[theorem.label])):
+    carried = (("ui.uses", context.rests_on[theorem.label]), ("ui.used_by", context.used_by[theorem.label]))
+    for id, labels in (*carried, ("ui.read_with", tuple(context.results[theorem.label]["read_with"]))):
         if labels:
             parts += [Msg(id), Text(" "), *names(labels), Text(". ")]
     missing = context.missing(theorem.label)

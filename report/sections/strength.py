@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from bayesgrad.evidence import HOW
 from report import document as doc
 from report.context import Context
 from report.document import Code, Details, Line, Msg, Note, Para, Section, Table, Text, prose, text
 from report.filters import number
-from report.merge import HOW
 
 
 def build(context: Context) -> list[Section]:
@@ -17,7 +17,7 @@ def build(context: Context) -> list[Section]:
     blocks: list[doc.Block] = [Para((Msg("summary.strength"),), kind="lead")]
     told = "{rejected} of {total} wrong laws are rejected by a counterexample."
     blocks.append(Para(prose(told, rejected=number(counts["rejected"]), total=number(counts["mutants"]))))
-    mutants = context.evidence["checks"]["mutants"]
+    mutants = context.evidence["code_mutants"]
     if mutants is None:
         absent = (*prose("Mutants of the code: not run. "), Code(HOW["code_mutants"]), Text("."))
         blocks.append(Note("warn", (Para(absent),)))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bayesgrad.evidence.status import SYMBOLIC
 from report import document as doc
 from report.context import Context, verdict_id
 from report.document import Badge, Code, Line, Link, Msg, Para, Ref, Section, Table, Text, prose, text
 from report.filters import number
-from report.merge import SYMBOLIC
 
 
 def build(context: Context) -> Section:
@@ -28,9 +28,8 @@ def cell(entry: dict[str, object] | None) -> Line:
     return (Badge(verdict_id(str(entry["verdict"])) if entry else "not-run"),)
 
 
-def wrong_laws(result: dict[str, dict[str, int]]) -> Line:
-    mutants = result["mutants"]
-    return text(f"{mutants['rejected']}/{mutants['total']}") if mutants["total"] else text("–")
+def wrong_laws(laws: Mapping[str, Any]) -> Line:
+    return text(f"{laws['rejected']}/{laws['total']}") if laws["total"] else text("–")
 
 
 def _board(context: Context) -> list[doc.Block]:
@@ -46,49 +45,51 @@ def _board(context: Context) -> list[doc.Block]:
                     (Badge(context.status(theorem.label)),),
                     *(cell(result[route]) for route in SYMBOLIC),
                     cell(result["check"]),
-                    wrong_laws(result),
+                    wrong_laws(context.rejections[theorem.label]),
                 )
             )
         tables.append(
             Table(
                 header,
                 tuple(rows),
-                "lllllllc",
+                "llllllllc",
                 (Msg(f"family.{family}"),),
                 name="board",
-                widths=(2.9, 1.55, 1.2, 1.2, 1.2, 1.2, 1.15, 1.0),
+                widths=(2.9, 1.55, 1.1, 1.1, 1.1, 1.1, 1.1, 1.15, 1.0),
             )
         )
     return tables
 
 
 def claims(context: Context) -> doc.Block:
+    """Every claim with a row for each thing that decided it: a theorem, an experiment, or nothing yet."""
     rows = []
     for claim in context.evidence["claims"]:
-        effect = text("–")
-        if claim["effect"] is not None:
-            effect = text(" ".join(filter(None, (number(claim["effect"]), interval(claim["interval"]), claim["unit"]))))
-        rows.append(
-            (
-                (Code(claim["id"]),),
-                (
-                    *prose("{statement} ({source})", statement=claim["statement"], source=claim["source"]),
-                    *_runs(context, claim),
-                ),
-                (Badge(verdict_id(claim["verdict"])),),
-                effect,
-            )
-        )
+        said = prose("{statement} ({source})", statement=claim["statement"], source=claim["source"])
+        for n, cell in enumerate(claim["cells"] or [{"verdict": "not tested"}]):
+            name: Line = (Code(claim["id"]),) if n == 0 else ()
+            by = (*(said if n == 0 else ()), *decided_by(context, cell))
+            rows.append((name, by, (Badge(verdict_id(cell["verdict"])),), text(effect(cell) or "–")))
     header = tuple((Msg(f"column.{name}"),) for name in ("claim", "statement", "verdict", "effect"))
     return Table(header, tuple(rows), "lllr", (Msg("caption.claims"),), name="claims", widths=(1.6, 3.1, 1.2, 2.1))
 
 
-def _runs(context: Context, claim: Mapping[str, Any]) -> Line:
-    """Where the runs behind a verdict are told."""
-    record = context.records.get(claim["record"] or "")
+def decided_by(context: Context, cell: Mapping[str, Any]) -> Line:
+    """What decided a cell: the results of which a theorem's verdict follows, or the runs."""
+    if cell.get("labels"):
+        names = [part for label in cell["labels"] for part in (Text(", "), Ref(label))]
+        return (Text(" By theorem: "), *names[1:], Text("."))
+    record = context.records.get(cell.get("record") or "")
     if record is None or context.only:
         return ()
     return (Text(" "), Link(f"#{anchor(record)}", record["code"]))
+
+
+def effect(cell: Mapping[str, Any]) -> str:
+    """The figure of a verdict with its interval and unit; "" where there is none."""
+    if cell.get("effect") is None:
+        return ""
+    return " ".join(filter(None, (number(cell["effect"]), interval(cell.get("interval")), cell.get("unit"))))
 
 
 def anchor(record: Mapping[str, Any]) -> str:

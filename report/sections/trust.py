@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from bayesgrad.evidence import HOW
 from report import document as doc
 from report.context import Context
 from report.document import Code, Items, Msg, Note, Para, Ref, Section, Table, Text, prose, text
 from report.filters import number
-from report.merge import HOW
 
 
 def build(context: Context) -> list[Section]:

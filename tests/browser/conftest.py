@@ -32,7 +32,7 @@ def build(folder: Path) -> Path:
         for number, other in enumerate(others, 1):
             sample.cell(found, number)["record"] = str(other)
         found["formal"]["results"]["attention.routing-law"] = {
-            "verdict": "proved", "reason": "", "seconds": 1.0,
+            "verdict": "proved", "reason": "", "seconds": 1.0, "rests_on": [],
             "detail": {
                 "theorem": "t", "statement": "Theorem t : forall n, n = n.", "axioms": ["classic"], "file": "t.v",
             },
