@@ -57,13 +57,19 @@ def is_torch(xp: Namespace) -> bool:
     return getattr(xp, "__name__", "") == "array_api_compat.torch"
 
 
+_VALUELESS = {"FakeTensor", "FunctionalTensor", "DTensor"}
+"""Tensors of PyTorch that stand for values which are not there, or not here; named, not imported."""
+
+
 def concrete(x: Any) -> bool:
     """Whether values may be looked at: not under jit, compile or vmap, and not symbolic."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
         if torch.compiler.is_compiling() or x.device.type == "meta":
             return False
-        return type(x) in (torch.Tensor, torch.nn.Parameter) and not torch._C._functorch.is_functorch_wrapped_tensor(x)
+        plain = type(x) in (torch.Tensor, torch.nn.Parameter)
+        unknown = not plain and any(c.__name__ in _VALUELESS for c in type(x).__mro__)
+        return not unknown and not torch._C._functorch.is_functorch_wrapped_tensor(x)
     jax = sys.modules.get("jax")
     if jax is not None and isinstance(x, jax.core.Tracer):
         return False
@@ -107,7 +113,7 @@ def narrow_all(xp: Namespace, like: ArrayT, *arrays: Any) -> tuple[ArrayT, ...]:
 
 def transpose(xp: Namespace, x: Any) -> Any:
     """The last two axes exchanged. The attribute, which all of PyTorch's transformations know, where there is one."""
-    return xp.matrix_transpose(x) if symbolic(xp) else x.mT
+    return x.mT if hasattr(x, "mT") else xp.matrix_transpose(x)
 
 
 def beside(xp: Namespace, x: Any, column: Any) -> Any:
@@ -245,6 +251,12 @@ def one_hot(xp: Namespace, targets: Any, classes: int) -> Any:
     own = namespace_of(targets)
     device = {} if isinstance(targets, np.ndarray) else {"device": device_of(targets)}
     return own.expand_dims(targets, axis=-1) == own.arange(classes, dtype=targets.dtype, **device)
+
+
+def log_or_hidden(xp: Namespace, x: Any) -> Any:
+    """log x with log 0 = -inf, without a warning and with derivative 0 there."""
+    none = x == 0
+    return xp.where(none, full_like(xp, x, (), -math.inf), xp.log(xp.where(none, xp.ones_like(x), x)))
 
 
 def support(xp: Namespace, weights: Any) -> Any:

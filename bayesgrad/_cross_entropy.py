@@ -157,6 +157,10 @@ def cross_entropy(
     )
     t = target_mass(xp, targets, logits, tuple(logits.shape), chosen, validate)
     z = _arrays.widen(xp, logits)
+    if not _arrays.symbolic(xp):
+        # A position without target mass takes no part, even where its logits are NaN: 0 before anything is computed, so
+        # that autograd through the loss gives 0 there too (0 * NaN is NaN).
+        z = xp.where(xp.any(t != 0, axis=-1, keepdims=True), z, xp.zeros_like(z))
     surprise = log_weights_of(xp, z, None)
     if not _arrays.symbolic(xp):
         surprise = xp.where(t == 0, xp.zeros_like(surprise), surprise)
@@ -164,7 +168,4 @@ def cross_entropy(
     if reduction != "none":
         loss = xp.sum(loss)
     r = xp.sum(t, axis=-1, keepdims=True) * weights_of(xp, z, None) - t
-    if not _arrays.symbolic(xp):
-        # A position without target mass takes no part, even where its logits are NaN.
-        r = xp.where(xp.any(t != 0, axis=-1, keepdims=True), r, xp.zeros_like(r))
     return CrossEntropy(*_arrays.narrow_all(xp, logits, loss, r))

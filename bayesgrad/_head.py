@@ -163,7 +163,7 @@ def score_gradient_of(xp: _arrays.Namespace, a: Any, b: Any) -> Any:
 def run_backward(head: Head, made: Forward) -> AttentionGradients[Any]:
     """All gradients of the head."""
     xp, a, u = head.xp, made.weights, head.u
-    if head.dropout is None:
+    if head.dropout is None and head.v.shape[-1]:
         # b - bbar as one product, from the values without what all keys share: [u, -u.g] [v, 1]^T. A common offset in v
         # costs no accuracy that way, and taking the mean out a second time leaves the small gradients of a saturated
         # row their digits (docs/numerics.md). b itself is a product of its own: b - bbar plus bbar would carry rounding
@@ -176,7 +176,8 @@ def run_backward(head: Head, made: Forward) -> AttentionGradients[Any]:
         b = xp.matmul(u, _arrays.transpose(xp, head.v))
         ds = score_gradient_of(xp, a, nearly)
     else:
-        b = xp.matmul(u, _arrays.transpose(xp, head.v)) * head.dropout
+        b = xp.matmul(u, _arrays.transpose(xp, head.v))
+        b = b if head.dropout is None else b * head.dropout
         ds = score_gradient_of(xp, a, b)
     along_k = xp.matmul(ds, head.k)
     return AttentionGradients(

@@ -99,14 +99,21 @@ def logsumexp(
     (1.38629436112, 1.38629436112)
     """
     xp, wide, mask = _checked(scores, mask)
-    if wide.shape[-1] == 0:
-        return _arrays.narrow(xp, scores, _arrays.full_like(xp, scores, tuple(scores.shape)[:-1], -math.inf))
-    terms, total, top = _arrays.exp_visible(xp, wide, mask)
+    return _arrays.narrow(xp, scores, log_total_of(xp, wide, mask))
+
+
+def log_total_of(xp: _arrays.Namespace, scores: Any, mask: Any) -> Any:
+    """Log-sum-exp without argument checks."""
+    if scores.shape[-1] == 0:
+        return _arrays.full_like(xp, scores, tuple(scores.shape)[:-1], -math.inf)
+    terms, total, top = _arrays.exp_visible(xp, scores, mask)
     value = top + xp.log(total)
     if not _arrays.symbolic(xp):
         empty = xp.max(terms, axis=-1, keepdims=True) == 0
         value = xp.where(empty, _arrays.full_like(xp, value, (), -math.inf), value)
-    return _arrays.narrow(xp, scores, value[..., 0])
+        # The largest score decides where it is infinite; inf - inf says nothing.
+        value = xp.where(top == math.inf, top, value)
+    return value[..., 0]
 
 
 def log_weights_of(xp: _arrays.Namespace, scores: Any, mask: Any) -> Any:

@@ -16,6 +16,7 @@ import math
 from typing import Any, NamedTuple, get_args
 
 from bayesgrad import _arrays, _validate
+from bayesgrad._softmax import log_total_of
 from bayesgrad._types import Array, ArrayT, Floats, Generic, Ints, Real, Units
 
 UNITS = get_args(Units)
@@ -35,12 +36,40 @@ def _unit(units: Units) -> float:
     return 1.0 if units == "nats" else 1 / math.log(2)
 
 
-def _surprise(xp: _arrays.Namespace, mass: Any, q: Any) -> Any:
-    """mass * -log q with 0 log 0 = 0, and +inf where q misses a part of the mass."""
-    none = mass == 0
+def _surprise(xp: _arrays.Namespace, p: Any, q: Any) -> Any:
+    """p * -log q with 0 log 0 = 0, and +inf where q misses a part of p's support."""
+    none = p == 0
     hit = xp.where(xp.logical_or(none, q == 0), xp.ones_like(q), q)
     missed = xp.logical_and(xp.logical_not(none), q == 0)
-    return xp.where(missed, _arrays.full_like(xp, q, (), math.inf), -mass * xp.log(hit))
+    return xp.where(missed, _arrays.full_like(xp, q, (), math.inf), -p * xp.log(hit))
+
+
+_SERIES = 12
+"""Terms of the series below: 0.04^12 is less than float64's rounding."""
+
+
+def _excess(xp: _arrays.Namespace, p: Any, q: Any) -> Any:
+    """p log(p/q) - p + q, which is never negative, entry by entry, and whose extra terms sum to 0.
+
+    Where q is within p/4 below and p/2 above p, r = (q - p)/p and t = r/(2 + r), it is p (r - log(1 + r)) with
+    log(1 + r) = 2 (t + t^3/3 + t^5/5 + ...), so r - log(1 + r) = t (r - 2 t^2 (1/3 + t^2/5 + ...)): no difference of
+    near numbers is left. Elsewhere the difference of the logarithms, since the ratio may overflow.
+    """
+    none, missed = p == 0, q == 0
+    ones = xp.ones_like(p)
+    safe_p, safe_q = xp.where(none, ones, p), xp.where(missed, ones, q)
+    near = xp.logical_and(q >= 0.75 * p, q <= 1.5 * p)
+    near = xp.logical_and(near, xp.logical_not(xp.logical_or(none, missed)))
+    r = xp.where(near, q - p, xp.zeros_like(p)) / safe_p
+    t = r / (2 + r)
+    series = xp.zeros_like(t)
+    for k in range(_SERIES, 0, -1):
+        series = t * t * series + 1 / (2 * k + 1)
+    close = p * (t * (r - 2 * t * t * series))
+    far = p * (xp.log(safe_p) - xp.log(safe_q)) - p + q
+    terms = xp.where(near, close, xp.where(none, q, far))
+    missing = xp.logical_and(missed, xp.logical_not(none))
+    return xp.where(missing, _arrays.full_like(xp, q, (), math.inf), terms)
 
 
 def _two(p: Array, q: Array, validate: bool) -> tuple[_arrays.Namespace, Any, Any]:
@@ -101,14 +130,7 @@ def kl_divergence(
     """
     unit = _unit(units)
     xp, p_, q_ = _two(p, q, validate)
-    # p log(p/q) - p + q is never negative, term by term, and its extra terms sum to 0: no cancellation at p = q.
-    ratio = xp.where(p_ == 0, xp.ones_like(p_), p_ / xp.where(q_ == 0, xp.ones_like(q_), q_))
-    terms = p_ * xp.log(ratio) - p_ + q_
-    missed = xp.logical_and(p_ != 0, q_ == 0)
-    terms = xp.where(missed, _arrays.full_like(xp, q_, (), math.inf), terms)
-    total = xp.sum(terms, axis=-1)
-    # A last rounding can leave -1e-17.
-    return _arrays.narrow(xp, p, xp.where(total < 0, xp.zeros_like(total), total) * unit)
+    return _arrays.narrow(xp, p, xp.sum(_excess(xp, p_, q_), axis=-1) * unit)
 
 
 def total_variation(
@@ -197,8 +219,9 @@ def risk(
     xp, p_, q_ = _two(p, q, validate)
     _contexts(contexts, p, validate)
     P = _arrays.widen(xp, contexts)
-    mass = xp.expand_dims(P, axis=-1) * p_
-    return _arrays.narrow(xp, p, xp.sum(_surprise(xp, mass, q_)) * unit)
+    # Context by context: the product of two small probabilities may underflow, which would hide what q misses.
+    each = xp.sum(_surprise(xp, p_, q_), axis=-1)
+    return _arrays.narrow(xp, p, xp.sum(P * _arrays.keep(xp, P != 0, each)) * unit)
 
 
 def posterior(
@@ -368,24 +391,30 @@ def bijection_predictive(
     return mass / xp.sum(mass, axis=-1, keepdims=True)
 
 
-def _forward(
-    xp: _arrays.Namespace, initial: Any, T: Any, likelihood: Any, validate: bool, name: str
+def _filter(
+    xp: _arrays.Namespace, initial: Any, T: Any, log_likelihood: Any, validate: bool, name: str
 ) -> tuple[Any, Any]:
-    """Posteriors (..., time, S) and the log-likelihood; ``likelihood`` (..., time, S). No transition comes first."""
-    belief, log_likelihood, out = initial, xp.zeros_like(initial[..., 0]), []
-    for t in range(likelihood.shape[-2]):
+    """Posteriors (..., time, S) and the log-likelihood from that of each state (..., time, S), all in logarithms.
+
+    A state that was nearly excluded may be the only one left later, so a posterior of 1e-400 must not become 0. Only
+    what is impossible has the logarithm -inf. No transition comes before the first observation.
+    """
+    log_T = _arrays.transpose(xp, _arrays.log_or_hidden(xp, T))
+    ahead, total, out = _arrays.log_or_hidden(xp, initial), xp.zeros_like(initial[..., 0]), []
+    for t in range(log_likelihood.shape[-2]):
         if t:
-            belief = xp.matmul(xp.expand_dims(belief, axis=-2), T)[..., 0, :]
-        joint = belief * likelihood[..., t, :]
-        total = xp.sum(joint, axis=-1)
-        if validate and _arrays.concrete(total) and _arrays.holds(xp.any(total == 0)):
+            ahead = log_total_of(xp, xp.expand_dims(ahead, axis=-2) + log_T, None)
+        joint = ahead + log_likelihood[..., t, :]
+        step = log_total_of(xp, joint, None)
+        if validate and _arrays.concrete(step) and _arrays.holds(xp.any(step == -math.inf)):
             raise ValueError(f"{name}: got something of probability 0 at position {t}, expected a possible sequence")
-        belief = joint / xp.expand_dims(total, axis=-1)
-        log_likelihood = log_likelihood + xp.log(total)
-        out.append(belief)
+        with _arrays.quiet(xp):
+            ahead = joint - xp.expand_dims(step, axis=-1)
+        total = total + step
+        out.append(xp.exp(ahead))
     if not out:
-        return xp.zeros_like(likelihood), log_likelihood
-    return xp.stack(out, axis=-2), log_likelihood
+        return xp.zeros_like(log_likelihood), total
+    return xp.stack(out, axis=-2), total
 
 
 def hmm_filter(
@@ -427,8 +456,8 @@ def hmm_filter(
             _validate.distributions(xp, name, x, empty=False)
     pi, T, E = _arrays.widen(xp, initial, transition, emission)
     seen = _arrays.keep(xp, hot, xp.ones(tuple(hot.shape), dtype=E.dtype, device=_arrays.device_of(E)))
-    likelihood = xp.matmul(seen, _arrays.transpose(xp, E))
-    alpha, log_likelihood = _forward(xp, pi, T, likelihood, validate, "observations")
+    likelihood = _arrays.log_or_hidden(xp, xp.matmul(seen, _arrays.transpose(xp, E)))
+    alpha, log_likelihood = _filter(xp, pi, T, likelihood, validate, "observations")
     predictive = xp.matmul(xp.matmul(alpha, T), E)
     return Filter(*_arrays.narrow_all(xp, initial, alpha, predictive, log_likelihood))
 
@@ -468,9 +497,16 @@ def sticky_markov_predictive(
         for name, rows in (("transition", transition), ("initial", initial)):
             _validate.distributions(xp, name, rows, empty=False)
     wide_x, mu, P, pi = _arrays.widen(xp, x, means, transition, initial)
-    distance = (xp.expand_dims(wide_x, axis=-2) - xp.expand_dims(mu, axis=-3)) / noise
-    exponent = xp.sum(distance * distance, axis=-1) / -2
-    # A common factor of a row of likelihoods cancels; without the largest one they all underflow.
-    likelihood = xp.exp(exponent - xp.max(exponent, axis=-1, keepdims=True))
-    alpha, _ = _forward(xp, pi, P, likelihood, validate, "x")
+    # log N(x; mu_s) - log N(x; mu_0) = (mu_s - mu_0) . (x - (mu_s + mu_0)/2) / noise^2: the squares that all states
+    # share, which may overflow, never appear.
+    gap = mu - mu[..., :1, :]
+    middle = mu[..., :1, :] + gap / 2
+    from_middle = (xp.expand_dims(wide_x, axis=-2) - xp.expand_dims(middle, axis=-3)) / noise
+    with _arrays.quiet(xp):
+        exponent = xp.sum(from_middle * xp.expand_dims(gap / noise, axis=-3), axis=-1)
+    # Beyond any number one state is certain against another: finite, so that no inf - inf comes of it.
+    most = float(xp.finfo(exponent.dtype).max) / 4
+    exponent = xp.where(exponent > most, xp.full_like(exponent, most), exponent)
+    exponent = xp.where(exponent < -most, xp.full_like(exponent, -most), exponent)
+    alpha, _ = _filter(xp, pi, P, exponent, validate, "x")
     return _arrays.narrow(xp, x, xp.matmul(alpha, P))

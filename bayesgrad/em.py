@@ -61,7 +61,11 @@ def _mixture(priors: Array, costs: Array, validate: bool, **more: Array) -> tupl
 
 def _loss(xp: _arrays.Namespace, pi: Any, c: Any) -> Any:
     terms, _, top = _arrays.exp_visible(xp, -c, _arrays.support(xp, pi))
-    return -xp.log(xp.sum(pi * terms, axis=-1)) - top[..., 0]
+    loss = -xp.log(xp.sum(pi * terms, axis=-1)) - top[..., 0]
+    if _arrays.symbolic(xp):
+        return loss
+    # A cost of -inf makes its component certain: the loss is -inf, not inf - inf.
+    return xp.where(top[..., 0] == math.inf, -top[..., 0], loss)
 
 
 def mixture_loss(
@@ -171,9 +175,16 @@ def em_identity(
     c1 = _arrays.widen(xp, new_costs)
     r0, l0, l1 = _arrays.multiply_in(xp, pi, -c0), _loss(xp, pi, c0), _loss(xp, pi, c1)
     # log(r0/r1) = (c1 - c0) - (l1 - l0) component by component: no division, no log 0.
-    ratio = (c1 - c0) - xp.expand_dims(l1 - l0, axis=-1)
-    parts = l1 - l0, xp.sum(r0 * (c1 - c0), axis=-1), xp.sum(r0 * ratio, axis=-1)
+    # A component without responsibility takes no part, even where its costs are infinite.
+    moved = c1 - c0 if _arrays.symbolic(xp) else xp.where(r0 == 0, xp.zeros_like(c0), _difference(xp, c1, c0))
+    ratio = moved - xp.expand_dims(l1 - l0, axis=-1)
+    parts = l1 - l0, xp.sum(r0 * moved, axis=-1), xp.sum(r0 * ratio, axis=-1)
     return EmIdentity(*_arrays.narrow_all(xp, priors, *parts))
+
+
+def _difference(xp: _arrays.Namespace, new: Any, old: Any) -> Any:
+    with _arrays.quiet(xp):
+        return new - old
 
 
 def proximal_e_step(

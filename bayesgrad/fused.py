@@ -235,7 +235,7 @@ class _Sweep:
         xp, do, T, n, m = self.xp, self.do, _transposed, seen.n, seen.m
         H, d_v = v.shape[0], v.shape[1]
         v = v - centre
-        v_and_one = xp.concat([v, xp.ones_like(v[:, :1])], axis=1)
+        v_and_one = xp.concat([v, _arrays.full_like(xp, v, (H, 1, m), 1.0)], axis=1)
         dq, dk, dv, dW = xp.zeros_like(q), xp.zeros_like(k), xp.zeros_like(v), xp.zeros_like(W_O)
         dc, loss, scaled = xp.sum(t, axis=0) * 0, xp.sum(t) * 0, q * self.scale
         targets = Targets(xp, do, t)

@@ -17,6 +17,8 @@ weights; the sign of b alone says nothing. With a dropout multiplier D, b is D u
 
 from __future__ import annotations
 
+from typing import Any
+
 from bayesgrad import _arrays, _validate
 from bayesgrad._head import (
     AttentionGradients,
@@ -66,8 +68,9 @@ def advantage(
 
     Args:
         weights: a (..., n, m), rows that sum to 1, or 0 on empty rows.
-        compatibility: b (..., n, m). A common offset c in b costs about eps |c|.
-        validate: whether the rows of the weights are checked.
+        compatibility: b (..., n, m).
+        validate: whether the rows of the weights are checked. Where they are known to be distributions, an offset that
+            b has in common is taken out first and costs no digits.
 
     Returns:
         A (..., n, m).
@@ -83,7 +86,12 @@ def advantage(
     """
     xp = _validate.weights_and_pairs(weights, compatibility=compatibility, validate=validate)
     a, b = _arrays.widen(xp, weights, compatibility)
-    return _arrays.narrow(xp, weights, advantage_of(xp, a, b))
+    return _arrays.narrow(xp, weights, advantage_of(xp, a, _without_offset(xp, a, b) if validate else b))
+
+
+def _without_offset(xp: _arrays.Namespace, a: Any, b: Any) -> Any:
+    """b less its mean in each row, which changes no advantage where the weights sum to 1, and costs no digits later."""
+    return b - xp.sum(a * b, axis=-1, keepdims=True)
 
 
 def score_gradient(
@@ -99,7 +107,8 @@ def score_gradient(
     Args:
         weights: a (..., n, m), rows that sum to 1, or 0 on empty rows.
         compatibility: b (..., n, m).
-        validate: whether the rows of the weights are checked.
+        validate: whether the rows of the weights are checked. Where they are known to be distributions, an offset that
+            b has in common is taken out first and costs no digits. (With a sink they are not: pass False.)
 
     Returns:
         dL/ds (..., n, m).
@@ -115,7 +124,7 @@ def score_gradient(
     """
     xp = _validate.weights_and_pairs(weights, compatibility=compatibility, validate=validate)
     a, b = _arrays.widen(xp, weights, compatibility)
-    return _arrays.narrow(xp, weights, score_gradient_of(xp, a, b))
+    return _arrays.narrow(xp, weights, score_gradient_of(xp, a, _without_offset(xp, a, b) if validate else b))
 
 
 def mean_compatibility(

@@ -19,8 +19,8 @@ REQUIRED = [t for t in THEOREMS if t.routes["code"] == "required"]
 MUTATIONS = {
     "routing sign": (
         "_head.py",
-        "_above_mean(xp, a, b), a)",
-        "_above_mean(xp, a, b), -a)",
+        " above_mean(xp, a, b), a)",
+        " above_mean(xp, a, b), -a)",
         "attention.routing-law",
     ),
     "no mean": (

@@ -30,27 +30,25 @@ _CHECKS = "it only chooses what an argument check looks at"
 _SYMMETRIC = "the distance is symmetric"
 
 EQUIVALENT: tuple[Explained, ...] = (
-    Explained("bayes.kl_divergence", "total < 0", "total <= 0", "a total of 0 is replaced by 0"),
-    Explained("bayes.kl_divergence", "xp.ones_like", "xp.zeros_like", "it stands where another branch is taken"),
+    *(
+        Explained("bayes._excess", before, after, "both branches are right there: where they meet is a choice")
+        for before, after in (
+            ("q <= 1.5 * p", "q < 1.5 * p"),
+            ("q >= 0.75 * p", "q > 0.75 * p"),
+            ("0.75 * p", "0.75"),
+            ("1.5 * p", "1.5"),
+            ("1.5", "2.5"),
+            ("0.75", "1.75"),
+            ("0.75 * p", "p"),
+            ("1.5 * p", "p"),
+        )
+    ),
     Explained("bayes.total_variation", "_two(p, q, validate)", "_two(q, p, validate)", _SYMMETRIC),
     Explained("bayes.total_variation", "p_ - q_", "q_ - p_", _SYMMETRIC),
     Explained("bayes.bijection_predictive", "xp.ones", "xp.zeros", "only its dtype is used"),
-    Explained("bayes._forward", "xp.zeros_like", "xp.ones_like", _NOTHING),
-    *(
-        Explained(
-            f"bayes.{name}", f"_forward({given}, validate, '{of}')", f"_forward({given}, '{of}', validate)", _CHECKS
-        )
-        for name, given, of in (
-            ("hmm_filter", "xp, pi, T, likelihood", "observations"),
-            ("sticky_markov_predictive", "xp, pi, P, likelihood", "x"),
-        )
-    ),
-    Explained(
-        "bayes.sticky_markov_predictive",
-        "xp.expand_dims(wide_x, axis=-2) - xp.expand_dims(mu, axis=-3)",
-        "xp.expand_dims(mu, axis=-3) - xp.expand_dims(wide_x, axis=-2)",
-        _SQUARED,
-    ),
+    Explained("bayes._filter", "xp.zeros_like", "xp.ones_like", _NOTHING),
+    Explained("bayes.hmm_filter", "", "_filter(xp, pi, T, likelihood, 'observations', validate)", _CHECKS),
+    Explained("bayes.sticky_markov_predictive", "", "_filter(xp, pi, P, exponent, 'x', validate)", _CHECKS),
     Explained("_cross_entropy.cross_entropy", "xp.zeros_like", "xp.ones_like", "the target mass there is 0"),
     *(
         Explained("dynamics._visible_range", before, after, "without keys the bound has no entries to put it into")
