@@ -1,0 +1,258 @@
+"""Folding: a polynomial said by the letters of the field instead of by what they stand for, the shortest way first.
+
+A letter is a tensor with a definition: a = M exp(s) / Z, b = sum u v, bbar = sum a b. Wherever a monomial holds the first
+monomial of a definition, with some cofactor C at some indices,
+
+    P   becomes   P - C * (definition) + C * (letter),
+
+which is P again, whatever the definition is. ``search`` tries such moves best first, by the cost of the term as it would
+be printed, and returns the way to the cheapest term that it met. A rule reads a definition forwards, under an inverse,
+or solved for a part of it (s = c tanh(t/c) gives tanh(t/c) = s/c).
+
+Nothing here is trusted: each move is a step "definition" that the kernel unfolds and compares.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from bayesgrad.symbolic import index_calculus as calculus
+from bayesgrad.symbolic import rules
+from bayesgrad.symbolic.index_calculus import ONE, Atom, Mono, Poly, contract, flatten, multiply, poly_key
+from bayesgrad.symbolic.terms import AnyIndex, Index, Tensor, Term, inv, parts
+from bayesgrad.symbolic.tidying import Pool, cost, flat, label, tidy, touched, written
+
+STATES = 60  # terms that one search looks at
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """``body`` = ``short`` at all positions of ``slots``, by the definition of ``tensor``."""
+
+    tensor: Tensor
+    slots: tuple[Index, ...]
+    body: Poly
+    short: Poly
+    solved: bool = False  # for a part of the definition, which may leave more monomials, but fewer functions
+
+
+def rules_of(tensor: Tensor) -> tuple[Rule, ...]:
+    """The ways to read a definition as a rule that shortens."""
+    slots, definition = tensor.definition
+    body = tidy(flatten(definition))
+    letter = tensor(*slots)
+    out = [Rule(tensor, slots, body, flatten(letter))] if body else []
+    if tensor.kind == "positive":
+        out.append(Rule(tensor, slots, tidy(flatten(inv(definition))), flatten(inv(letter))))
+    return (*out, *_solved(tensor, slots, body))
+
+
+def _solved(tensor: Tensor, slots: tuple[Index, ...], body: Poly) -> Iterator[Rule]:
+    """The definition solved for a function in it that occurs once, beside what is known not to be 0."""
+    for mono in body:
+        for atom, power in mono.factors:
+            others = tuple(f for f in mono.factors if f[0] is not atom)
+            if (
+                atom.kind not in ("exp", "inv", "log")
+                or power != 1
+                or mono.bound
+                or len(body) == len(mono.factors) == 1
+            ):
+                continue
+            if any(_holds(m, atom) for m in body if m is not mono) or not all(calculus._positive(a) for a, _ in others):
+                continue
+            under = tuple((a, -p) for a, p in others)
+            rest = [Mono(-m.coefficient, m.bound, m.factors) for m in body if m is not mono]
+            times = (Mono(1 / mono.coefficient, (), under),)
+            short = multiply([(*flatten(tensor(*slots)), *rest), times])
+            yield Rule(tensor, slots, (Mono(ONE, (), ((atom, ONE),)),), tidy(short), solved=True)
+
+
+def _holds(mono: Mono, atom: Atom) -> bool:
+    return any(label(a) == label(atom) or any(_holds(m, atom) for m in a.arg) for a, _ in mono.factors)
+
+
+# -- one move --------------------------------------------------------------------------------------------------
+
+
+def fold(poly: Poly, rule: Rule) -> Poly | None:
+    """The rule used wherever it makes the polynomial shorter, or None."""
+    done = None
+    while (new := _once(poly, rule)) is not None:
+        done = poly = new
+    return done
+
+
+def _once(poly: Poly, rule: Rule) -> Poly | None:
+    first = max(rule.body, key=lambda mono: len(mono.factors))
+    for mono in poly:
+        for where, cofactor in _matches(mono, first, rule.slots):
+            body, short = (_at(side, where) for side in (rule.body, rule.short))
+            less = [Mono(-m.coefficient, m.bound, m.factors) for m in body]
+            new = tidy((*poly, *multiply([(cofactor,), (*less, *short)])))
+            if _size(new, rule.solved) < _size(poly, rule.solved):
+                return new
+    return None
+
+
+def _size(poly: Poly, solved: bool) -> tuple[Fraction | int, Fraction | int]:
+    """What a move must make less: monomials, or else what they weigh; functions alone where a rule was solved."""
+    weight = sum((len(m.bound) + sum(_weight(a) * abs(p) for a, p in m.factors) for m in poly), Fraction(0))
+    functions = sum((_weight(a) * abs(p) for m in poly for a, p in m.factors if _weight(a) >= 5), Fraction(0))
+    return (functions, 0) if solved else (len(poly), weight)
+
+
+def _weight(atom: Atom) -> int:
+    own = 1 if atom.kind == "entry" and flat(atom) else 2 if atom.kind == "entry" else 5
+    return own + sum(_weight(a) for m in atom.arg for a, _ in m.factors)
+
+
+def _at(poly: Poly, where: dict[Index, AnyIndex]) -> Poly:
+    moved = (Mono(m.coefficient, m.bound, calculus._moved(m.factors, where)) for m in map(calculus._refresh, poly))
+    return tuple(c for m in moved for c in contract(m))
+
+
+def _matches(mono: Mono, pattern: Mono, slots: tuple[Index, ...]) -> Iterator[tuple[dict[Index, AnyIndex], Mono]]:
+    """Where ``mono`` holds ``pattern``: the positions of the slots, and the cofactor."""
+    have = {label(a): (a, p) for a, p in mono.factors}
+    for where in _assignments(mono, pattern, slots):
+        want = {label(a): (a, p) for a, p in calculus._moved(pattern.factors, where)}
+        if any(k not in have or p * have[k][1] <= 0 or abs(p) > abs(have[k][1]) for k, (_, p) in want.items()):
+            continue
+        gone = {where[b] for b in pattern.bound}
+        left = []
+        for key, (atom, power) in have.items():
+            keep = (
+                power - want[key][1]
+                if key in want and not (flat(atom) and not touched([(atom, ONE)]) & gone)
+                else power
+            )
+            if keep:
+                left.append((atom, keep))
+        used = {p for slot in slots for p in parts(where[slot])}
+        if len(gone) == len(pattern.bound) and gone <= set(mono.bound) and not gone & (touched(left) | used):
+            bound = tuple(b for b in mono.bound if b not in gone)
+            yield where, Mono(mono.coefficient / pattern.coefficient, bound, tuple(left))
+
+
+def _assignments(mono: Mono, pattern: Mono, slots: tuple[Index, ...]) -> Iterator[dict[Index, AnyIndex]]:
+    """The indices that slots and bound indices of a pattern may stand for: entries say most, the rest is tried."""
+    open_ = {*slots, *pattern.bound}
+    entries = [a for a, _ in pattern.factors if a.kind == "entry"]
+
+    def bind(n: int, where: dict[Index, AnyIndex]) -> Iterator[dict[Index, AnyIndex]]:
+        if n < len(entries):
+            for atom, _ in mono.factors:
+                if atom.kind == "entry" and atom.head is entries[n].head:
+                    more = dict(where)
+                    for mine, theirs in zip(entries[n].indices, atom.indices, strict=True):
+                        if isinstance(mine, Index) and mine in open_ and more.setdefault(mine, theirs) != theirs:
+                            break
+                    else:
+                        yield from bind(n + 1, more)
+            return
+        left = [i for i in (*slots, *pattern.bound) if i not in where]
+        near = _near(mono)
+        choices = [[i for i in near if i.size == x.size] for x in left]
+        for way in itertools.product(*choices):
+            yield {**where, **dict(zip(left, way, strict=True))}
+
+    yield from bind(0, {})
+
+
+def _near(mono: Mono) -> list[AnyIndex]:
+    """The indices that a monomial speaks of, lookups too."""
+    found: dict[AnyIndex, None] = {}
+
+    def visit(atom: Atom) -> None:
+        for index in atom.indices:
+            found.update(dict.fromkeys((index, *parts(index))))
+        for inner in atom.arg:
+            for a, _ in inner.factors:
+                visit(a)
+
+    for atom, _ in mono.factors:
+        visit(atom)
+    inner = {b for a, _ in mono.factors for b in _bound_in(a)}
+    return [i for i in found if not any(p in inner for p in parts(i))]
+
+
+def _bound_in(atom: Atom) -> set[Index]:
+    return {b for m in atom.arg for b in (*m.bound, *(x for a, _ in m.factors for x in _bound_in(a)))}
+
+
+# -- masks that a letter implies -------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def _implied(tensor: Tensor) -> tuple[tuple[Tensor, tuple[int, ...]], ...]:
+    """The indicators that every monomial of a definition has, each with the slots that it is taken at."""
+    slots, definition = tensor.definition
+    body = flatten(definition)
+    marks = [
+        {(a.head, tuple(map(slots.index, a.indices))) for a, _ in m.factors if flat(a) and set(a.indices) <= set(slots)}
+        for m in body
+        if all(a.kind != "delta" for a, _ in m.factors)
+    ]
+    return tuple(set.intersection(*marks)) if marks and len(marks) == len(body) else ()  # type: ignore[arg-type]
+
+
+def unmasked(poly: Poly) -> tuple[Poly, set[Tensor]]:
+    """Without the indicators that a letter beside them implies (M a = a), and the letters that were needed."""
+    needed: set[Tensor] = set()
+    out = []
+    for mono in poly:
+        implied: dict[str, Tensor] = {}
+        for atom, _ in mono.factors:
+            if atom.kind == "entry" and atom.head.body is not None:  # type: ignore[union-attr]
+                for mask, places in _implied(atom.head):  # type: ignore[arg-type]
+                    at = Atom("entry", tuple(atom.indices[n] for n in places), mask)
+                    implied[label(at)] = atom.head  # type: ignore[assignment]
+        gone = {key for a, _ in mono.factors if (key := label(a)) in implied}
+        needed |= {implied[key] for key in gone}
+        out.append(Mono(mono.coefficient, mono.bound, tuple(f for f in mono.factors if label(f[0]) not in gone)))
+    return (tidy(tuple(out)), needed) if needed else (poly, needed)
+
+
+# -- the search ------------------------------------------------------------------------------------------------
+
+Path = list[tuple[Term, tuple[Tensor, ...]]]
+
+
+def search(poly: Poly, folds: Sequence[Rule], opened: Iterable[Tensor], pool: Pool) -> Path:
+    """The cheapest term that moves lead to, as the terms on the way, each with the definitions that it rests on.
+
+    ``opened`` are letters that a move may write out: adjoints, which may hide a shorter term.
+    """
+    count = itertools.count(1)
+    heap: list[tuple[Fraction, int, Poly, Path]] = [(Fraction(0), 0, poly, [])]
+    met: set[str] = set()
+    best: tuple[Fraction, int, Path] | None = None
+    while heap and len(met) < STATES:
+        _, _, poly, path = heapq.heappop(heap)
+        if (key := poly_key(poly)) in met:
+            continue
+        met.add(key)
+        term = written(poly, pool)
+        if best is None or (cost(term), len(path)) < best[:2]:
+            best = cost(term), len(path), path
+        for tensor, new in _moves(poly, term, folds, opened):
+            clean, needed = unmasked(new)
+            after = written(clean, pool)
+            heapq.heappush(heap, (cost(after), next(count), clean, [*path, (after, (tensor, *needed))]))
+    return best[2] if best else []
+
+
+def _moves(poly: Poly, term: Term, folds: Sequence[Rule], opened: Iterable[Tensor]) -> Iterator[tuple[Tensor, Poly]]:
+    for rule in folds:
+        if new := fold(poly, rule):
+            yield rule.tensor, new
+    here = {a.head for m in poly for a, _ in m.factors}
+    for tensor in opened:
+        if tensor in here:
+            yield tensor, tidy(flatten(rules.unfold(term, (tensor,))))

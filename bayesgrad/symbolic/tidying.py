@@ -1,0 +1,283 @@
+"""A polynomial of the index calculus written as a short term: what a derivation shows after each of its steps.
+
+Like factors are merged, factors that all monomials share go in front, a number and a lone sign out of the sum, sums
+over the same sizes that share a factor become one sum, and bound indices get the names that their sizes have in the
+definitions. ``cost`` weighs a term as it would be printed, so that a search can tell which of two is the shorter.
+
+Nothing here is trusted: a term that says something else than its polynomial is a step that the kernel refuses.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+
+from bayesgrad.symbolic import index_calculus as calculus
+from bayesgrad.symbolic.index_calculus import FREE, ONE, Atom, Mono, Poly, collect
+from bayesgrad.symbolic.terms import (
+    Add,
+    Count,
+    Delta,
+    Diff,
+    Entry,
+    Fn,
+    Index,
+    Mul,
+    Num,
+    Pow,
+    Size,
+    Sum,
+    Tensor,
+    Term,
+    children,
+    indices_of,
+    inv,
+    rebuild,
+    rename,
+)
+
+Factors = tuple[tuple[Atom, Fraction], ...]
+Pool = Mapping[Size, Sequence[str]]  # the names that bound indices of a size may take, the first ones first
+
+
+def label(atom: Atom) -> str:
+    """What tells two atoms apart; equal labels, equal atoms."""
+    return calculus._atom_key(atom, FREE)
+
+
+def flat(atom: Atom) -> bool:
+    """Whether an atom is its own square."""
+    return atom.kind == "delta" or calculus._indicator(atom)
+
+
+def touched(factors: Iterable[tuple[Atom, Fraction]]) -> set[Index]:
+    """The indices that some factors depend on."""
+    return {index for atom, _ in factors for index in calculus._inside(atom)}
+
+
+def tidy(poly: Poly) -> Poly:
+    """Like factors merged and like monomials added up; what cancels may make monomials alike, so it is done twice."""
+    for _ in range(2):
+        poly = tuple(Mono(mono.coefficient, mono.bound, _merged(mono.factors)) for mono in collect(poly))
+    return poly
+
+
+def _merged(factors: Factors) -> Factors:
+    powers: dict[str, tuple[Atom, Fraction]] = {}
+    for atom, power in factors:
+        key = label(atom)
+        powers[key] = (atom, power if flat(atom) or key not in powers else power + powers[key][1])
+    return tuple(factor for factor in powers.values() if factor[1])
+
+
+# -- writing ---------------------------------------------------------------------------------------------------
+
+
+def written(poly: Poly, pool: Pool) -> Term:
+    """The polynomial as a short term, its bound indices named from the ``pool``."""
+    return named(_written(tidy(poly)), pool)
+
+
+def _written(poly: Poly) -> Term:
+    if not poly:
+        return Num(Fraction(0))
+    number, common = _content(poly), _common(poly)
+    rest = [_divided(mono, number, common) for mono in sorted(poly, key=lambda mono: mono.coefficient / number < 0)]
+    groups = _groups(rest)
+    if len(groups) > 1:
+        inner: Term = Add(
+            tuple(_written(tuple(Mono(m.coefficient, b + m.bound, m.factors) for m in ms)) for b, ms in groups)
+        )
+    else:
+        ((bound, monos),) = groups
+        inner = _summed(bound, _written(tuple(monos))) if bound else _product(monos[0])
+    return _times(number, [_power(*factor) for factor in sorted(common, key=_rank)], inner)
+
+
+def _content(poly: Poly) -> Fraction:
+    """The greatest number that divides every coefficient; negative where all of them are."""
+    numbers = [mono.coefficient for mono in poly]
+    over = math.lcm(*(x.denominator for x in numbers))
+    size = Fraction(math.gcd(*(int(x * over) for x in numbers)), over)
+    return -size if all(x < 0 for x in numbers) else size
+
+
+def _common(poly: Poly) -> Factors:
+    """The factors that every monomial has and that no sum holds."""
+    loose = [{label(a): p for a, p in m.factors if not calculus._inside(a) & set(m.bound)} for m in poly]
+    out = []
+    for atom, power in poly[0].factors:
+        powers = [one.get(label(atom), Fraction(0)) for one in loose]
+        if all(p * power > 0 for p in powers):
+            out.append((atom, min(powers, key=abs)))
+    return tuple(out)
+
+
+def _divided(mono: Mono, number: Fraction, common: Factors) -> Mono:
+    less = {label(atom): power for atom, power in common}
+    left = tuple((a, q) for a, p in mono.factors if (q := p - less.get(label(a), 0)))
+    return Mono(mono.coefficient / number, mono.bound, left)
+
+
+def _groups(monos: Sequence[Mono]) -> list[tuple[tuple[Index, ...], list[Mono]]]:
+    """Monomials that one sum can hold: the same sizes are summed over, and a factor inside of the sum is shared."""
+    out: list[tuple[tuple[Index, ...], list[Mono]]] = []
+    for mono in monos:
+        free, pieces = calculus._pieces(mono)
+        if len(pieces) != 1:  # no sum, or a product of sums
+            out.append(((), [mono]))
+            continue
+        for bound, others in out:
+            where = bound and _alignment(mono, bound, others[0])
+            if where:
+                others.append(Mono(mono.coefficient, (), calculus._moved(mono.factors, where)))
+                break
+        else:
+            out.append((mono.bound, [Mono(mono.coefficient, (), mono.factors)]))
+    return out
+
+
+def _alignment(mono: Mono, bound: tuple[Index, ...], other: Mono) -> dict | None:
+    """How the bound indices of ``mono`` become ``bound`` so that most factors are those of ``other``; None if none."""
+    if sorted(i.size.name for i in mono.bound) != sorted(i.size.name for i in bound) or len(bound) > 3:
+        return None
+    theirs = {label(a) for a, _ in other.factors if calculus._inside(a) & set(bound)}
+    best: tuple[int, dict | None] = (0, None)
+    for way in itertools.permutations(bound):
+        if all(b.size == w.size for b, w in zip(mono.bound, way, strict=True)):
+            where = dict(zip(mono.bound, way, strict=True))
+            shared = sum(label(a) in theirs for a, _ in calculus._moved(mono.factors, where))
+            best = max(best, (shared, where), key=lambda b: b[0])
+    return best[1]
+
+
+def _summed(bound: tuple[Index, ...], body: Term) -> Term:
+    """The sum over ``bound``, the index that most of the body depends on outside; a lone number goes in front."""
+    number, factors = ONE, list(body.factors) if isinstance(body, Mul) else [body]
+    if isinstance(factors[0], Num) and len(factors) > 1:
+        number = factors.pop(0).value
+    body = factors[0] if len(factors) == 1 else Mul(tuple(factors))
+    for index in sorted(bound, key=lambda b: _occurrences(body, b)):
+        body = Sum(index, body)
+    return _times(number, [], body)
+
+
+def _occurrences(term: Term, index: Index) -> int:
+    """How many entries of a term depend on an index."""
+    if isinstance(term, Entry):
+        return int(index in indices_of(term)[0])
+    return sum(_occurrences(t, index) for t in children(term))
+
+
+def _times(number: Fraction, factors: Sequence[Term], last: Term) -> Term:
+    lasts = list(last.factors) if isinstance(last, Mul) else [last]
+    if isinstance(lasts[0], Num):
+        number *= lasts.pop(0).value  # type: ignore[union-attr]
+    tops = [f for f in (*factors, *lasts) if not (isinstance(f, Fn) and f.name == "inv")]
+    bottoms = [f for f in (*factors, *lasts) if isinstance(f, Fn) and f.name == "inv"]
+    whole = [*([Num(number)] if number != 1 or not (tops or bottoms) else []), *tops, *bottoms]
+    return whole[0] if len(whole) == 1 else Mul(tuple(whole))
+
+
+def _rank(factor: tuple[Atom, Fraction]) -> tuple:
+    atom, power = factor
+    kinds = ("count", "entry", "delta", "exp", "log", "diff", "inv")
+    return power < 0 or atom.kind == "inv", bool(atom.indices), kinds.index(atom.kind), getattr(atom.head, "name", "")
+
+
+def _product(mono: Mono) -> Term:
+    """One monomial: its factors, and one sum for each part that has bound indices of its own."""
+    free, pieces = calculus._pieces(mono)
+    sums = []
+    for piece in pieces:
+        body = _product(Mono(ONE, (), piece.factors))
+        sums.append(_summed(piece.bound, body))
+    return _times(mono.coefficient, [_power(*factor) for factor in sorted(free, key=_rank)], _multiplied(sums))
+
+
+def _multiplied(terms: Sequence[Term]) -> Term:
+    return Num(ONE) if not terms else terms[0] if len(terms) == 1 else Mul(tuple(terms))
+
+
+def _power(atom: Atom, power: Fraction) -> Term:
+    """One atom to a power; an exp or an inv takes the power inside."""
+    match atom.kind:
+        case "exp":
+            (mono,) = atom.arg
+            return Fn("exp", _written((Mono(mono.coefficient * power, mono.bound, mono.factors),)))
+        case "entry":
+            base: Term = atom.head(*atom.indices)  # type: ignore[operator, misc]
+        case "delta":
+            base = Delta(*atom.indices)
+        case "count":
+            base = Count(atom.head)  # type: ignore[arg-type]
+        case "diff":
+            base = Diff(_written(atom.arg), atom.head(*atom.indices))  # type: ignore[operator, misc, arg-type]
+        case _:
+            base = Fn(atom.kind, _written(atom.arg))
+    if power.denominator != 1:
+        raise ValueError(f"power: {power} of {atom.kind} has no short form")
+    if isinstance(base, Fn) and base.name == "inv" and abs(power) > 1:
+        return inv(Pow(base.arg, int(power)))
+    whole = base if abs(power) == 1 else Pow(base, abs(int(power)))
+    return whole if power > 0 else inv(whole)
+
+
+def named(term: Term, pool: Pool) -> Term:
+    """The same term, each bound index named by the pool; no name that is free or bound around it is taken again."""
+
+    def visit(t: Term, taken: frozenset[str]) -> Term:
+        if not isinstance(t, Sum):
+            return rebuild(t, lambda x: visit(x, taken))
+        mine = taken | {i.name for i in indices_of(t)[0]}
+        new = Index(next(x for x in names(t.index.size, pool) if x not in mine), t.index.size)
+        return Sum(new, visit(rename(t.body, {t.index: new}), mine | {new.name}))
+
+    return visit(term, frozenset(i.name for i in indices_of(term)[0]))
+
+
+def names(size: Size, pool: Pool) -> Iterable[str]:
+    """The names for indices of a size, without end: those of the pool, then the same with primes."""
+    known = pool.get(size) or ("r",)
+    return (name + "'" * primes for primes in itertools.count() for name in known)
+
+
+def cost(term: Term) -> Fraction:
+    """How much there is to read: letters, sums and plus signs count 1, exp and log 4, deltas and quotients 2."""
+    half = Fraction(1, 2)
+    match term:
+        case Num(value):
+            own = half if value == -1 else ONE
+        case Add(terms):
+            own = Fraction(len(terms) - 1)
+        case Entry() | Count() | Sum():
+            own = ONE
+        case Delta():
+            own = Fraction(2)
+        case Pow():
+            own = half
+        case Fn(name, _):
+            own = Fraction(2 if name == "inv" else 4)
+        case Diff():
+            own = Fraction(50)
+        case _:
+            own = Fraction(0)
+    return own + sum((cost(t) for t in children(term)), Fraction(0))
+
+
+def by_letters(tensors: Iterable[Tensor]) -> dict[Size, list[str]]:
+    """The pool of the names that sums and slots have in some definitions, in the order in which they are met."""
+    out: dict[Size, list[str]] = {}
+
+    def visit(term: Term) -> None:
+        if isinstance(term, Sum) and term.index.name not in out.setdefault(term.index.size, []):
+            out[term.index.size].append(term.index.name)
+        for child in children(term):
+            visit(child)
+
+    for tensor in tensors:
+        if tensor.body is not None:
+            visit(tensor.definition[1])
+    return out
