@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from bayesgrad.symbolic import rules
 from bayesgrad.symbolic.chain import Chain
-from bayesgrad.symbolic.folding import Rule, rules_of, search, unmasked
+from bayesgrad.symbolic.folding import Rule, normalised, rules_of, search, unmasked
 from bayesgrad.symbolic.graph import Graph
 from bayesgrad.symbolic.index_calculus import Mono, Poly, flatten
 from bayesgrad.symbolic.proof import Equation, Verdict, check
@@ -44,7 +44,7 @@ from bayesgrad.symbolic.terms import (
 )
 from bayesgrad.symbolic.tex import name as tex_name
 from bayesgrad.symbolic.text import text
-from bayesgrad.symbolic.tidying import Pool, by_letters, names, tidy, written
+from bayesgrad.symbolic.tidying import Pool, names, names_in, tidy, written
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,9 @@ class Deriver:
         self.everything = tuple(dict.fromkeys((*self.graph.order, *self.letters, *seen)))
         self.at = {entry.tensor: entry.indices for entry in at}
         self.pool = _pool(self.everything, at)
-        self.folds: tuple[Rule, ...] = tuple(r for t in self.defined if t is not loss for r in rules_of(t))
+        letters_first = [r for t in self.defined if t is not loss for r in rules_of(t)]
+        sums = [r for t in self.defined if t.kind != "real" for r in normalised(t, letters_first)]
+        self.folds: tuple[Rule, ...] = (*letters_first, *sums)
 
     # -- the laws ----------------------------------------------------------------------------------------------
 
@@ -106,9 +108,9 @@ class Deriver:
                 if self.graph.independent(middles):
                     work.through(middles)
                     work.use(map(self.named, middles))
+                    work.use(self.jacobian(y, tensor) for y in middles)
                 else:
-                    self._open_to(work, tensor, middles)
-                work.use(self.jacobian(y, tensor) for y in middles if work.holds(y, tensor))
+                    self._open_to(work, tensor)
             self._laws[tensor] = work.finished()
         return self._laws[tensor]
 
@@ -118,13 +120,14 @@ class Deriver:
             law = self.law(tensor)
             if _has_sum(law.claim.rhs):
                 at = tuple(i for i in law.claim.lhs.wrt.indices)  # type: ignore[attr-defined]
-                body = lambda *r: rename(law.claim.rhs, dict(zip(at, r, strict=True)))
+                right = law.claim.rhs
+                body = lambda *r: rename(right, dict(zip(at, r, strict=True)))
                 taken = {t.name for t in (*self.everything, *self.adjoints.values())}
                 name = next(x for x in names(Size(""), {Size(""): [f"d{tensor.name}"]}) if x not in taken)
                 d = Tensor(name, tensor.sizes, body=body, tex=rf"\mathrm{{d}}{tensor.tex or tex_name(tensor.name)}")
                 self.adjoints[tensor] = d
                 claim = Equation(law.claim.lhs, d(*at), given=law.claim.given, sample=law.claim.sample)
-                chain = Chain(claim.lhs).rewrite(law.claim.rhs, "the law", law.claim)
+                chain = Chain(claim.lhs).rewrite(right, "the law", law.claim)
                 chain.definition(claim.rhs, f"called {name}", d)
                 law = Derivation(claim, chain, check(claim, chain, seed=self.seed), (law,), law.opened)
             self._named[tensor] = law
@@ -150,28 +153,33 @@ class Deriver:
 
     # -- uses that depend on one another -----------------------------------------------------------------------
 
-    def _open_to(self, work: _Work, tensor: Tensor, middles: Sequence[Tensor]) -> None:
-        """Open the derivative from the gate downwards, until independent uses are left; then each is gathered."""
-        gate, rest, done = self.graph.gate(tensor), list(middles), []
+    def _open_to(self, work: _Work, tensor: Tensor) -> None:
+        """Open the derivative from the gate downwards, until what is left acts through independent uses."""
+        gate, done = self.graph.gate(tensor), []  # type: tuple[Tensor, list[Tensor]]
+        self._enter(work, gate)
         while True:
             front = work.front(tensor)
-            if not done and gate is not self.graph.loss:
-                work.through([gate])
-                work.use([self.named(gate)])
-                last = gate
-            elif self.graph.independent(rest) and not any(t in done for t in front):
-                work.through(rest)
-                for y in rest:
-                    self._gather(work, y, tensor, (*done, tuple(rest)))
+            middles = self.graph.middles(tensor, front)
+            if self.graph.independent(middles) and not set(front) & set(done):
+                statistics = [t for t in front if t in self.graph.uses(tensor) and t not in middles]
+                work.use(self.jacobian(t, tensor) for t in statistics)
+                work.through(middles)
+                for y in middles:
+                    self._gather(work, y, tensor, (*done, tuple(middles)))
+                work.use(self.jacobian(y, tensor) for y in middles)
                 return
-            else:
-                last = max(front, key=self.graph.order.index)
-                if done:
-                    self._gather(work, last, tensor, tuple(done))
+            last = max(front, key=self.graph.order.index) if done else gate
+            if done:
+                self._gather(work, last, tensor, tuple(done))
             work.open([last])
             work.differentiate()
             done.append(last)
-            rest = [y for y in rest if y is not last]
+
+    def _enter(self, work: _Work, gate: Tensor) -> None:
+        """Start at the gate: whatever is below acts on the loss through it alone."""
+        if gate is not self.graph.loss:
+            work.through([gate])
+            work.use([self.named(gate)])
 
     def _gather(self, work: _Work, y: Tensor, tensor: Tensor, done: tuple) -> None:
         """What multiplies dy/dx is dL/dy: a lemma from the same openings, used from right to left."""
@@ -183,17 +191,17 @@ class Deriver:
         """dL/dy as the sum over what was opened, before it is folded."""
         if (y, done) not in self._gathered:
             work = _Work(self, Diff(self.graph.loss(), y(*self._indices(y, set()))))
+            self._enter(work, done[0])
             for n, step in enumerate(done):
                 if isinstance(step, tuple):
                     work.through(step)
                     continue
-                if n == 0 and step is not self.graph.loss:
-                    work.through([step])
-                    work.use([self.named(step)])
-                elif n:
+                if n:
                     self._gather(work, step, y, done[:n])
                 work.open([step])
                 work.differentiate()
+                while work.holds(y, y):
+                    work.differentiate()
             work.contract()
             self._gathered[y, done] = work.judged()
         return self._gathered[y, done]
@@ -307,7 +315,7 @@ class _Work:
         elif text(after) != text(self.term):
             self.chain.algebra(after, "deltas pick their terms")
         self.term = after
-        folds = [r for r in self.deriver.folds if r.tensor is not self.start.wrt.tensor]
+        folds = [r for r in self.deriver.folds if self.start.wrt.tensor not in r.tensors]
         letters = list(self.deriver.adjoints.values())
         for term, tensors in search(clean, folds, letters, self.deriver.pool):
             self.chain.definition(term, f"the definition of {', '.join(t.name for t in tensors)}", *tensors)
@@ -356,16 +364,15 @@ def _has_sum(term: Term) -> bool:
 
 def _pool(tensors: Sequence[Tensor], at: Sequence[Entry]) -> Pool:
     """Names for the indices of each size: those that the caller and the definitions use, or a letter that is left."""
-    pool: dict[Size, list[str]] = {}
-    for entry in at:
-        for index in entry.indices:
-            pool.setdefault(index.size, []).append(index.name)  # type: ignore[union-attr]
-    taken = {name for known in pool.values() for name in known}
-    for size, known in by_letters(tensors).items():
-        pool.setdefault(size, []).extend(x for x in known if x not in taken)
-        taken |= set(known)
-    for size in dict.fromkeys(size for t in tensors for size in t.sizes):
-        if not pool.get(size):
-            pool[size] = [next(x for x in (*"ijklmnpqrstuvw", f"i_{size.name}") if x not in taken)]
-            taken.update(pool[size])
+    pool: dict[Size, list[str]] = {index.size: [] for entry in at for index in entry.indices}
+    pool |= {size: [] for t in reversed(tensors) for size in t.sizes if size not in pool}
+    asked = [(index.size, index.name) for entry in at for index in entry.indices]  # type: ignore[union-attr]
+    taken: dict[str, Size] = {}
+    for size, name in (*asked, *names_in(tensors)):
+        if taken.setdefault(name, size) == size and name not in pool.setdefault(size, []):
+            pool[size].append(name)
+    for size, known in pool.items():
+        if not known:
+            known.append(next(x for x in (*"ijklmnpqrstuvw", f"i_{size.name}") if x not in taken))
+            taken[known[0]] = size
     return pool

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -24,7 +24,7 @@ from functools import lru_cache
 from bayesgrad.symbolic import index_calculus as calculus
 from bayesgrad.symbolic import rules
 from bayesgrad.symbolic.index_calculus import ONE, Atom, Mono, Poly, contract, flatten, multiply, poly_key
-from bayesgrad.symbolic.terms import AnyIndex, Index, Tensor, Term, inv, parts
+from bayesgrad.symbolic.terms import AnyIndex, Index, Sum, Tensor, Term, inv, parts
 from bayesgrad.symbolic.tidying import Pool, cost, flat, label, tidy, touched, written
 
 STATES = 60  # terms that one search looks at
@@ -32,9 +32,9 @@ STATES = 60  # terms that one search looks at
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """``body`` = ``short`` at all positions of ``slots``, by the definition of ``tensor``."""
+    """``body`` = ``short`` at all positions of ``slots``, by the definitions of ``tensors``."""
 
-    tensor: Tensor
+    tensors: tuple[Tensor, ...]
     slots: tuple[Index, ...]
     body: Poly
     short: Poly
@@ -46,10 +46,23 @@ def rules_of(tensor: Tensor) -> tuple[Rule, ...]:
     slots, definition = tensor.definition
     body = tidy(flatten(definition))
     letter = tensor(*slots)
-    out = [Rule(tensor, slots, body, flatten(letter))] if body else []
+    out = [Rule((tensor,), slots, body, flatten(letter))] if body else []
     if tensor.kind == "positive":
-        out.append(Rule(tensor, slots, tidy(flatten(inv(definition))), flatten(inv(letter))))
+        out.append(Rule((tensor,), slots, tidy(flatten(inv(definition))), flatten(inv(letter))))
     return (*out, *_solved(tensor, slots, body))
+
+
+def normalised(tensor: Tensor, folds: Sequence[Rule]) -> Iterator[Rule]:
+    """A sum over one slot that other letters make a number: the weights of a row, which sum to 1."""
+    slots, definition = tensor.definition
+    for slot in slots:
+        left: Term = Sum(slot, tensor(*slots))
+        poly, used = tidy(flatten(Sum(slot, definition))), [tensor]
+        for rule in folds:
+            if tensor not in rule.tensors and (new := fold(poly, rule)):
+                poly, used = new, [*used, *rule.tensors]
+        if len(poly) == 1 and not poly[0].factors and not poly[0].bound:
+            yield Rule(tuple(used), tuple(i for i in slots if i is not slot), flatten(left), poly)
 
 
 def _solved(tensor: Tensor, slots: tuple[Index, ...], body: Poly) -> Iterator[Rule]:
@@ -70,7 +83,7 @@ def _solved(tensor: Tensor, slots: tuple[Index, ...], body: Poly) -> Iterator[Ru
             rest = [Mono(-m.coefficient, m.bound, m.factors) for m in body if m is not mono]
             times = (Mono(1 / mono.coefficient, (), under),)
             short = multiply([(*flatten(tensor(*slots)), *rest), times])
-            yield Rule(tensor, slots, (Mono(ONE, (), ((atom, ONE),)),), tidy(short), solved=True)
+            yield Rule((tensor,), slots, (Mono(ONE, (), ((atom, ONE),)),), tidy(short), solved=True)
 
 
 def _holds(mono: Mono, atom: Atom) -> bool:
@@ -93,8 +106,8 @@ def _once(poly: Poly, rule: Rule) -> Poly | None:
     for mono in poly:
         for where, cofactor in _matches(mono, first, rule.slots):
             body, short = (_at(side, where) for side in (rule.body, rule.short))
-            less = [Mono(-m.coefficient, m.bound, m.factors) for m in body]
-            new = tidy((*poly, *multiply([(cofactor,), (*less, *short)])))
+            less = tuple(Mono(-m.coefficient, m.bound, m.factors) for m in body)
+            new = tidy((*poly, *_times(cofactor, (*less, *short))))
             if _size(new, rule.solved) < _size(poly, rule.solved):
                 return new
     return None
@@ -115,6 +128,12 @@ def _weight(atom: Atom) -> int:
 def _at(poly: Poly, where: dict[Index, AnyIndex]) -> Poly:
     moved = (Mono(m.coefficient, m.bound, calculus._moved(m.factors, where)) for m in map(calculus._refresh, poly))
     return tuple(c for m in moved for c in contract(m))
+
+
+def _times(one: Mono, poly: Poly) -> Poly:
+    """The product of a monomial and a polynomial that speaks of its bound indices."""
+    products = (Mono(one.coefficient * m.coefficient, one.bound + m.bound, one.factors + m.factors) for m in poly)
+    return tuple(c for product in products for c in contract(product))
 
 
 def _matches(mono: Mono, pattern: Mono, slots: tuple[Index, ...]) -> Iterator[tuple[dict[Index, AnyIndex], Mono]]:
@@ -224,7 +243,7 @@ def unmasked(poly: Poly) -> tuple[Poly, set[Tensor]]:
 Path = list[tuple[Term, tuple[Tensor, ...]]]
 
 
-def search(poly: Poly, folds: Sequence[Rule], opened: Iterable[Tensor], pool: Pool) -> Path:
+def search(poly: Poly, folds: Sequence[Rule], opened: Collection[Tensor], pool: Pool) -> Path:
     """The cheapest term that moves lead to, as the terms on the way, each with the definitions that it rests on.
 
     ``opened`` are letters that a move may write out: adjoints, which may hide a shorter term.
@@ -239,20 +258,22 @@ def search(poly: Poly, folds: Sequence[Rule], opened: Iterable[Tensor], pool: Po
             continue
         met.add(key)
         term = written(poly, pool)
-        if best is None or (cost(term), len(path)) < best[:2]:
-            best = cost(term), len(path), path
-        for tensor, new in _moves(poly, term, folds, opened):
+        if best is None or (cost(term, opened), len(path)) < best[:2]:
+            best = cost(term, opened), len(path), path
+        for tensors, new in _moves(poly, term, folds, opened):
             clean, needed = unmasked(new)
             after = written(clean, pool)
-            heapq.heappush(heap, (cost(after), next(count), clean, [*path, (after, (tensor, *needed))]))
+            heapq.heappush(heap, (cost(after, opened), next(count), clean, [*path, (after, (*tensors, *needed))]))
     return best[2] if best else []
 
 
-def _moves(poly: Poly, term: Term, folds: Sequence[Rule], opened: Iterable[Tensor]) -> Iterator[tuple[Tensor, Poly]]:
+def _moves(
+    poly: Poly, term: Term, folds: Sequence[Rule], opened: Iterable[Tensor]
+) -> Iterator[tuple[tuple[Tensor, ...], Poly]]:
     for rule in folds:
         if new := fold(poly, rule):
-            yield rule.tensor, new
+            yield rule.tensors, new
     here = {a.head for m in poly for a, _ in m.factors}
     for tensor in opened:
         if tensor in here:
-            yield tensor, tidy(flatten(rules.unfold(term, (tensor,))))
+            yield (tensor,), tidy(flatten(rules.unfold(term, (tensor,))))

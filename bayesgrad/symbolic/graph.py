@@ -70,19 +70,27 @@ class Graph:
         chosen = set(tensors)
         return not any(self.above(t) & chosen for t in chosen)
 
-    def middles(self, tensor: Tensor) -> list[Tensor]:
-        """The uses of a tensor without the statistics that only other uses see, such as a softmax's Z in its weights.
+    def middles(self, tensor: Tensor, tops: Iterable[Tensor] = ()) -> list[Tensor]:
+        """The uses of a tensor on its ways to ``tops``, without the statistics that only other uses see.
 
-        A statistic has fewer indices than the uses that see it; it is written out in their Jacobians.
+        A statistic, such as a softmax's Z or a norm's mean, has fewer indices than the uses that see it; it is written
+        out in their Jacobians. A top that is a use itself and sees no other use is no way that a statistic could take.
         """
-        out = sorted(self.uses(tensor), key=self.order.index)
+        ends = set(tops) or {self.loss}
+        direct = {t for t in ends if t in self.uses(tensor) and not self._below(t) & set(self.uses(tensor))}
+        out = sorted((t for t in self.uses(tensor) if t in ends or self.above(t) & ends), key=self.order.index)
+        ends -= direct
         for use in reversed(out):
             others = [t for t in out if t is not use]
-            inside = {use, *self.above(use, others)}
+            inside = {t for t in (use, *self.above(use, others)) if t in ends or self.above(t) & ends}
             hit = [t for t in others if any(t in self.uses(x) for x in inside)]
-            if hit and self.loss not in inside and max(len(t.sizes) for t in inside) < min(len(t.sizes) for t in hit):
+            if hit and not ends & inside and max(len(t.sizes) for t in inside) < min(len(t.sizes) for t in hit):
                 out = others
         return out
+
+    def _below(self, tensor: Tensor) -> set[Tensor]:
+        """What a tensor depends on."""
+        return {t for t in self.order if tensor in self.above(t)}
 
     def gate(self, tensor: Tensor) -> Tensor:
         """The nearest tensor that every way from ``tensor`` to the loss passes; the loss itself at the latest."""

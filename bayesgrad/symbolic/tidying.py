@@ -9,15 +9,17 @@ Nothing here is trusted: a term that says something else than its polynomial is 
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from bayesgrad.symbolic import index_calculus as calculus
 from bayesgrad.symbolic.index_calculus import FREE, ONE, Atom, Mono, Poly, collect
 from bayesgrad.symbolic.terms import (
     Add,
+    AnyIndex,
     Count,
     Delta,
     Diff,
@@ -96,6 +98,10 @@ def _written(poly: Poly) -> Term:
     return _times(number, [_power(*factor) for factor in sorted(common, key=_rank)], inner)
 
 
+def _bound(bound: tuple[Index, ...], monos: Sequence[Mono]) -> Poly:
+    return tuple(Mono(mono.coefficient, bound + mono.bound, mono.factors) for mono in monos)
+
+
 def _content(poly: Poly) -> Fraction:
     """The greatest number that divides every coefficient; negative where all of them are."""
     numbers = [mono.coefficient for mono in poly]
@@ -125,7 +131,7 @@ def _groups(monos: Sequence[Mono]) -> list[tuple[tuple[Index, ...], list[Mono]]]
     """Monomials that one sum can hold: the same sizes are summed over, and a factor inside of the sum is shared."""
     out: list[tuple[tuple[Index, ...], list[Mono]]] = []
     for mono in monos:
-        free, pieces = calculus._pieces(mono)
+        _, pieces = calculus._pieces(mono)
         if len(pieces) != 1:  # no sum, or a product of sums
             out.append(((), [mono]))
             continue
@@ -139,46 +145,43 @@ def _groups(monos: Sequence[Mono]) -> list[tuple[tuple[Index, ...], list[Mono]]]
     return out
 
 
-def _alignment(mono: Mono, bound: tuple[Index, ...], other: Mono) -> dict | None:
+def _alignment(mono: Mono, bound: tuple[Index, ...], other: Mono) -> dict[Index, AnyIndex] | None:
     """How the bound indices of ``mono`` become ``bound`` so that most factors are those of ``other``; None if none."""
     if sorted(i.size.name for i in mono.bound) != sorted(i.size.name for i in bound) or len(bound) > 3:
         return None
     theirs = {label(a) for a, _ in other.factors if calculus._inside(a) & set(bound)}
-    best: tuple[int, dict | None] = (0, None)
+    best: tuple[int, dict[Index, AnyIndex] | None] = (0, None)
     for way in itertools.permutations(bound):
         if all(b.size == w.size for b, w in zip(mono.bound, way, strict=True)):
-            where = dict(zip(mono.bound, way, strict=True))
+            where: dict[Index, AnyIndex] = dict(zip(mono.bound, way, strict=True))
             shared = sum(label(a) in theirs for a, _ in calculus._moved(mono.factors, where))
             best = max(best, (shared, where), key=lambda b: b[0])
     return best[1]
 
 
 def _summed(bound: tuple[Index, ...], body: Term) -> Term:
-    """The sum over ``bound``, the index that most of the body depends on outside; a lone number goes in front."""
+    """The sum over ``bound``, a lone number in front."""
     number, factors = ONE, list(body.factors) if isinstance(body, Mul) else [body]
     if isinstance(factors[0], Num) and len(factors) > 1:
-        number = factors.pop(0).value
-    body = factors[0] if len(factors) == 1 else Mul(tuple(factors))
-    for index in sorted(bound, key=lambda b: _occurrences(body, b)):
-        body = Sum(index, body)
-    return _times(number, [], body)
-
-
-def _occurrences(term: Term, index: Index) -> int:
-    """How many entries of a term depend on an index."""
-    if isinstance(term, Entry):
-        return int(index in indices_of(term)[0])
-    return sum(_occurrences(t, index) for t in children(term))
+        number = factors.pop(0).value  # type: ignore[attr-defined]
+    out = _multiplied(factors)
+    for index in bound:
+        out = Sum(index, out)
+    return _times(number, [], out)
 
 
 def _times(number: Fraction, factors: Sequence[Term], last: Term) -> Term:
     lasts = list(last.factors) if isinstance(last, Mul) else [last]
     if isinstance(lasts[0], Num):
-        number *= lasts.pop(0).value  # type: ignore[union-attr]
+        number *= lasts.pop(0).value  # type: ignore[attr-defined]
+    if len(lasts) == 1 and isinstance(lasts[0], Mul):
+        lasts = list(lasts[0].factors)
     tops = [f for f in (*factors, *lasts) if not (isinstance(f, Fn) and f.name == "inv")]
     bottoms = [f for f in (*factors, *lasts) if isinstance(f, Fn) and f.name == "inv"]
-    whole = [*([Num(number)] if number != 1 or not (tops or bottoms) else []), *tops, *bottoms]
-    return whole[0] if len(whole) == 1 else Mul(tuple(whole))
+    rest = [*tops, *bottoms]
+    if number == -1 and rest:
+        return Mul((Num(number), _multiplied(rest)))
+    return _multiplied([*([Num(number)] if number != 1 or not rest else []), *rest])
 
 
 def _rank(factor: tuple[Atom, Fraction]) -> tuple:
@@ -219,21 +222,32 @@ def _power(atom: Atom, power: Fraction) -> Term:
             base = Fn(atom.kind, _written(atom.arg))
     if power.denominator != 1:
         raise ValueError(f"power: {power} of {atom.kind} has no short form")
-    if isinstance(base, Fn) and base.name == "inv" and abs(power) > 1:
-        return inv(Pow(base.arg, int(power)))
     whole = base if abs(power) == 1 else Pow(base, abs(int(power)))
     return whole if power > 0 else inv(whole)
 
 
 def named(term: Term, pool: Pool) -> Term:
-    """The same term, each bound index named by the pool; no name that is free or bound around it is taken again."""
+    """The same term, each bound index named by the pool; no name that is free or bound around it is taken again.
+
+    Sums that stand in one another come in the order of the pool.
+    """
+    order = {size: n for n, size in enumerate(pool)}
 
     def visit(t: Term, taken: frozenset[str]) -> Term:
         if not isinstance(t, Sum):
             return rebuild(t, lambda x: visit(x, taken))
-        mine = taken | {i.name for i in indices_of(t)[0]}
-        new = Index(next(x for x in names(t.index.size, pool) if x not in mine), t.index.size)
-        return Sum(new, visit(rename(t.body, {t.index: new}), mine | {new.name}))
+        nest, body = [t.index], t.body
+        while isinstance(body, Sum):
+            nest, body = [*nest, body.index], body.body
+        mine, where = taken | {i.name for i in indices_of(t)[0]}, {}
+        nest.sort(key=lambda i: (order.get(i.size, len(order)), i.uid))
+        for index in nest:
+            where[index] = Index(next(x for x in names(index.size, pool) if x not in mine), index.size)
+            mine |= {where[index].name}
+        out = visit(rename(body, dict(where)), frozenset(mine))
+        for index in reversed(nest):
+            out = Sum(where[index], out)
+        return out
 
     return visit(term, frozenset(i.name for i in indices_of(term)[0]))
 
@@ -244,14 +258,19 @@ def names(size: Size, pool: Pool) -> Iterable[str]:
     return (name + "'" * primes for primes in itertools.count() for name in known)
 
 
-def cost(term: Term) -> Fraction:
-    """How much there is to read: letters, sums and plus signs count 1, exp and log 4, deltas and quotients 2."""
+def cost(term: Term, heavy: Collection[Tensor] = ()) -> Fraction:
+    """How much there is to read: letters, sums and plus signs count 1, exp and log 4, deltas and quotients 2.
+
+    A ``heavy`` letter counts 3: an adjoint, which a reader must look up.
+    """
     half = Fraction(1, 2)
     match term:
         case Num(value):
             own = half if value == -1 else ONE
         case Add(terms):
             own = Fraction(len(terms) - 1)
+        case Entry(tensor, _) if tensor in heavy:
+            own = Fraction(3)
         case Entry() | Count() | Sum():
             own = ONE
         case Delta():
@@ -264,20 +283,21 @@ def cost(term: Term) -> Fraction:
             own = Fraction(50)
         case _:
             own = Fraction(0)
-    return own + sum((cost(t) for t in children(term)), Fraction(0))
+    return own + sum((cost(t, heavy) for t in children(term)), Fraction(0))
 
 
-def by_letters(tensors: Iterable[Tensor]) -> dict[Size, list[str]]:
-    """The pool of the names that sums and slots have in some definitions, in the order in which they are met."""
-    out: dict[Size, list[str]] = {}
+def names_in(tensors: Iterable[Tensor]) -> Iterator[tuple[Size, str]]:
+    """The names that slots and sums have in some definitions, in the order in which they are met."""
 
-    def visit(term: Term) -> None:
-        if isinstance(term, Sum) and term.index.name not in out.setdefault(term.index.size, []):
-            out[term.index.size].append(term.index.name)
+    def visit(term: Term) -> Iterator[tuple[Size, str]]:
+        if isinstance(term, Sum):
+            yield term.index.size, term.index.name
         for child in children(term):
-            visit(child)
+            yield from visit(child)
 
     for tensor in tensors:
         if tensor.body is not None:
-            visit(tensor.definition[1])
-    return out
+            parameters = inspect.signature(tensor.body).parameters
+            if len(parameters) == len(tensor.sizes):
+                yield from zip(tensor.sizes, parameters, strict=True)
+            yield from visit(tensor.definition[1])
