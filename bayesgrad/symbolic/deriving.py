@@ -91,8 +91,8 @@ class Deriver:
         self.everything = tuple(dict.fromkeys((*self.graph.order, *self.letters, *seen)))
         self.at = {entry.tensor: entry.indices for entry in at}
         self.pool = _pool(self.everything, at)
-        letters_first = [r for t in self.defined if t is not loss for r in rules_of(t)]
-        sums = [r for t in self.defined if t.kind != "real" for r in normalised(t, letters_first)]
+        letters_first = [r for t in self.defined if t is not loss for r in rules_of(t, self.pool)]
+        sums = [r for t in self.defined if t.kind != "real" for r in normalised(t, letters_first, self.pool)]
         self.folds: tuple[Rule, ...] = (*letters_first, *sums)
 
     # -- the laws ----------------------------------------------------------------------------------------------
@@ -317,8 +317,8 @@ class _Work:
         self.term = after
         folds = [r for r in self.deriver.folds if self.start.wrt.tensor not in r.tensors]
         letters = list(self.deriver.adjoints.values())
-        for term, tensors in search(clean, folds, letters, self.deriver.pool):
-            self.chain.definition(term, f"the definition of {', '.join(t.name for t in tensors)}", *tensors)
+        for term, tensors, why in search(clean, folds, letters, self.deriver.pool):
+            self.chain.definition(term, why, *tensors)
             self.opened |= set(tensors)
             self.term = term
 

@@ -1,13 +1,13 @@
 """Folding: a polynomial said by the letters of the field instead of by what they stand for, the shortest way first.
 
-A letter is a tensor with a definition: a = M exp(s) / Z, b = sum u v, bbar = sum a b. Wherever a monomial holds the first
-monomial of a definition, with some cofactor C at some indices,
+A letter is a tensor with a definition: a = M exp(s) / Z, b = sum u v, bbar = sum a b. Wherever a monomial holds the
+first monomial of a definition, with some cofactor C at some indices,
 
     P   becomes   P - C * (definition) + C * (letter),
 
-which is P again, whatever the definition is. ``search`` tries such moves best first, by the cost of the term as it would
-be printed, and returns the way to the cheapest term that it met. A rule reads a definition forwards, under an inverse,
-or solved for a part of it (s = c tanh(t/c) gives tanh(t/c) = s/c).
+which is P again, whatever the definition is. ``search`` tries such moves best first, by the cost of the term as it
+would be printed, and returns the way to the cheapest term that it met. A rule reads a definition forwards, under an
+inverse, or solved for a part of it (s = c tanh(t/c) gives tanh(t/c) = s/c).
 
 Nothing here is trusted: each move is a step "definition" that the kernel unfolds and compares.
 """
@@ -25,9 +25,11 @@ from bayesgrad.symbolic import index_calculus as calculus
 from bayesgrad.symbolic import rules
 from bayesgrad.symbolic.index_calculus import ONE, Atom, Mono, Poly, contract, flatten, multiply, poly_key
 from bayesgrad.symbolic.terms import AnyIndex, Index, Sum, Tensor, Term, inv, parts
-from bayesgrad.symbolic.tidying import Pool, cost, flat, label, tidy, touched, written
+from bayesgrad.symbolic.text import text
+from bayesgrad.symbolic.tidying import Pool, cost, flat, label, named, names, tidy, touched, written
 
 STATES = 60  # terms that one search looks at
+USES = 40  # how often one move uses its rule
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,36 +42,48 @@ class Rule:
     short: Poly
     solved: bool = False  # for a part of the definition, which may leave more monomials, but fewer functions
 
+    why: str = ""
 
-def rules_of(tensor: Tensor) -> tuple[Rule, ...]:
+
+def rules_of(tensor: Tensor, pool: Pool) -> tuple[Rule, ...]:
     """The ways to read a definition as a rule that shortens."""
-    slots, definition = tensor.definition
+    slots = _slots(tensor, pool)
+    letter, definition = tensor(*slots), tensor.unfold(slots)
     body = tidy(flatten(definition))
-    letter = tensor(*slots)
-    out = [Rule((tensor,), slots, body, flatten(letter))] if body else []
+    why = f"{text(letter)} = {text(written(body, pool))}"
+    out = [Rule((tensor,), slots, body, flatten(letter), why=why)] if body else []
     if tensor.kind == "positive":
-        out.append(Rule((tensor,), slots, tidy(flatten(inv(definition))), flatten(inv(letter))))
-    return (*out, *_solved(tensor, slots, body))
+        out.append(Rule((tensor,), slots, tidy(flatten(inv(definition))), flatten(inv(letter)), why=why))
+    return (*out, *_solved(tensor, slots, body, pool))
 
 
-def normalised(tensor: Tensor, folds: Sequence[Rule]) -> Iterator[Rule]:
+def _slots(tensor: Tensor, pool: Pool) -> tuple[Index, ...]:
+    out: list[Index] = []
+    for size in tensor.sizes:
+        out.append(Index(next(x for x in names(size, pool) if all(x != i.name for i in out)), size))
+    return tuple(out)
+
+
+def normalised(tensor: Tensor, folds: Sequence[Rule], pool: Pool) -> Iterator[Rule]:
     """A sum over one slot that other letters make a number: the weights of a row, which sum to 1."""
-    slots, definition = tensor.definition
+    slots = _slots(tensor, pool)
     for slot in slots:
         left: Term = Sum(slot, tensor(*slots))
-        poly, used = tidy(flatten(Sum(slot, definition))), [tensor]
+        poly, used = tidy(flatten(Sum(slot, tensor.unfold(slots)))), [tensor]
         for rule in folds:
             if tensor not in rule.tensors and (new := fold(poly, rule)):
                 poly, used = new, [*used, *rule.tensors]
         if len(poly) == 1 and not poly[0].factors and not poly[0].bound:
-            yield Rule(tuple(used), tuple(i for i in slots if i is not slot), flatten(left), poly)
+            why = f"{text(left)} = {poly[0].coefficient}"
+            yield Rule(tuple(used), tuple(i for i in slots if i is not slot), flatten(left), poly, why=why)
 
 
-def _solved(tensor: Tensor, slots: tuple[Index, ...], body: Poly) -> Iterator[Rule]:
-    """The definition solved for a function in it that occurs once, beside what is known not to be 0."""
+def _solved(tensor: Tensor, slots: tuple[Index, ...], body: Poly, pool: Pool) -> Iterator[Rule]:
+    """The definition solved for a function in it that occurs once, beside what is known not to be 0, and a mask."""
     for mono in body:
         for atom, power in mono.factors:
-            others = tuple(f for f in mono.factors if f[0] is not atom)
+            others = tuple(f for f in mono.factors if f[0] is not atom and not flat(f[0]))
+            mask = tuple(f for f in mono.factors if flat(f[0]))
             if (
                 atom.kind not in ("exp", "inv", "log")
                 or power != 1
@@ -81,9 +95,11 @@ def _solved(tensor: Tensor, slots: tuple[Index, ...], body: Poly) -> Iterator[Ru
                 continue
             under = tuple((a, -p) for a, p in others)
             rest = [Mono(-m.coefficient, m.bound, m.factors) for m in body if m is not mono]
-            times = (Mono(1 / mono.coefficient, (), under),)
-            short = multiply([(*flatten(tensor(*slots)), *rest), times])
-            yield Rule((tensor,), slots, (Mono(ONE, (), ((atom, ONE),)),), tidy(short), solved=True)
+            times = (Mono(1 / mono.coefficient, (), (*under, *mask)),)
+            short = tidy(unmasked(multiply([(*flatten(tensor(*slots)), *rest), times]))[0])
+            part = (Mono(ONE, (), (*mask, (atom, ONE))),)
+            why = f"{text(written(part, pool))} = {text(written(short, pool))}"
+            yield Rule((tensor,), slots, part, short, solved=True, why=why)
 
 
 def _holds(mono: Mono, atom: Atom) -> bool:
@@ -94,11 +110,23 @@ def _holds(mono: Mono, atom: Atom) -> bool:
 
 
 def fold(poly: Poly, rule: Rule) -> Poly | None:
-    """The rule used wherever it makes the polynomial shorter, or None."""
-    done = None
-    while (new := _once(poly, rule)) is not None:
-        done = poly = new
-    return done
+    """The rule used wherever it makes the polynomial shorter, or None; a solved one wherever it can be."""
+    done = poly
+    for new in _uses(poly, rule):
+        if not rule.solved and _size(new, False) >= _size(done, False):
+            break
+        done = new
+    return done if _size(done, rule.solved) < _size(poly, rule.solved) else None
+
+
+def _uses(poly: Poly, rule: Rule) -> Iterator[Poly]:
+    """The polynomial after one use of the rule, after two, and so on."""
+    for _ in range(USES):
+        new = _once(poly, rule)
+        if new is None:
+            return
+        yield new
+        poly = new
 
 
 def _once(poly: Poly, rule: Rule) -> Poly | None:
@@ -108,7 +136,7 @@ def _once(poly: Poly, rule: Rule) -> Poly | None:
             body, short = (_at(side, where) for side in (rule.body, rule.short))
             less = tuple(Mono(-m.coefficient, m.bound, m.factors) for m in body)
             new = tidy((*poly, *_times(cofactor, (*less, *short))))
-            if _size(new, rule.solved) < _size(poly, rule.solved):
+            if rule.solved or _size(new, False) < _size(poly, False):
                 return new
     return None
 
@@ -221,26 +249,44 @@ def _implied(tensor: Tensor) -> tuple[tuple[Tensor, tuple[int, ...]], ...]:
     return tuple(set.intersection(*marks)) if marks and len(marks) == len(body) else ()  # type: ignore[arg-type]
 
 
+def _masks(mono: Mono) -> dict[str, tuple[Atom, Tensor]]:
+    """The indicators that the letters of a monomial imply, each with the letter."""
+    found: dict[str, tuple[Atom, Tensor]] = {}
+    for atom, _ in mono.factors:
+        if atom.kind == "entry" and atom.head.body is not None:  # type: ignore[union-attr]
+            for mask, places in _implied(atom.head):  # type: ignore[arg-type]
+                at = Atom("entry", tuple(atom.indices[n] for n in places), mask)
+                found[label(at)] = at, atom.head  # type: ignore[assignment]
+    return found
+
+
 def unmasked(poly: Poly) -> tuple[Poly, set[Tensor]]:
     """Without the indicators that a letter beside them implies (M a = a), and the letters that were needed."""
     needed: set[Tensor] = set()
     out = []
     for mono in poly:
-        implied: dict[str, Tensor] = {}
-        for atom, _ in mono.factors:
-            if atom.kind == "entry" and atom.head.body is not None:  # type: ignore[union-attr]
-                for mask, places in _implied(atom.head):  # type: ignore[arg-type]
-                    at = Atom("entry", tuple(atom.indices[n] for n in places), mask)
-                    implied[label(at)] = atom.head  # type: ignore[assignment]
+        implied = _masks(mono)
         gone = {key for a, _ in mono.factors if (key := label(a)) in implied}
-        needed |= {implied[key] for key in gone}
+        needed |= {implied[key][1] for key in gone}
         out.append(Mono(mono.coefficient, mono.bound, tuple(f for f in mono.factors if label(f[0]) not in gone)))
     return (tidy(tuple(out)), needed) if needed else (poly, needed)
 
 
+def _masked(poly: Poly, chosen: Collection[Tensor]) -> tuple[Poly, set[Tensor]]:
+    """With the ``chosen`` indicators that letters imply written beside them, for a rule that asks for them."""
+    needed: set[Tensor] = set()
+    out = []
+    for mono in poly:
+        more = [(atom, letter) for atom, letter in _masks(mono).values() if atom.head in chosen]
+        needed |= {letter for _, letter in more}
+        out.append(Mono(mono.coefficient, mono.bound, (*mono.factors, *((atom, ONE) for atom, _ in more))))
+    return tidy(tuple(out)), needed
+
+
 # -- the search ------------------------------------------------------------------------------------------------
 
-Path = list[tuple[Term, tuple[Tensor, ...]]]
+Move = tuple[Poly, tuple[Tensor, ...], str]  # where it leads, the definitions that it rests on, and why it is true
+Path = list[tuple[Term, tuple[Tensor, ...], str]]
 
 
 def search(poly: Poly, folds: Sequence[Rule], opened: Collection[Tensor], pool: Pool) -> Path:
@@ -260,20 +306,25 @@ def search(poly: Poly, folds: Sequence[Rule], opened: Collection[Tensor], pool: 
         term = written(poly, pool)
         if best is None or (cost(term, opened), len(path)) < best[:2]:
             best = cost(term, opened), len(path), path
-        for tensors, new in _moves(poly, term, folds, opened):
+        for new, tensors, why in _moves(poly, term, folds, opened, pool):
             clean, needed = unmasked(new)
             after = written(clean, pool)
-            heapq.heappush(heap, (cost(after, opened), next(count), clean, [*path, (after, (*tensors, *needed))]))
+            step = after, (*tensors, *needed.difference(tensors)), why
+            heapq.heappush(heap, (cost(after, opened), next(count), clean, [*path, step]))
     return best[2] if best else []
 
 
-def _moves(
-    poly: Poly, term: Term, folds: Sequence[Rule], opened: Iterable[Tensor]
-) -> Iterator[tuple[tuple[Tensor, ...], Poly]]:
+def _moves(poly: Poly, term: Term, folds: Sequence[Rule], opened: Iterable[Tensor], pool: Pool) -> Iterator[Move]:
     for rule in folds:
         if new := fold(poly, rule):
-            yield rule.tensors, new
+            yield new, rule.tensors, rule.why
+        elif masks := {a.head for m in rule.body for a, _ in m.factors if a.kind == "entry" and flat(a)}:
+            fuller, needed = _masked(poly, masks)  # type: ignore[arg-type]
+            if needed and (new := fold(fuller, rule)):
+                yield new, (*rule.tensors, *needed.difference(rule.tensors)), rule.why
     here = {a.head for m in poly for a, _ in m.factors}
     for tensor in opened:
         if tensor in here:
-            yield (tensor,), tidy(flatten(rules.unfold(term, (tensor,))))
+            slots = _slots(tensor, pool)
+            why = f"{text(tensor(*slots))} = {text(named(tensor.unfold(slots), pool))}"
+            yield tidy(flatten(rules.unfold(term, (tensor,)))), (tensor,), why

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from bayesgrad.symbolic import index_calculus as calculus
-from bayesgrad.symbolic.index_calculus import FREE, ONE, Atom, Mono, Poly, collect
+from bayesgrad.symbolic.index_calculus import FREE, ONE, Atom, Mono, Poly, collect, merged
 from bayesgrad.symbolic.terms import (
     Add,
     AnyIndex,
@@ -62,16 +62,8 @@ def touched(factors: Iterable[tuple[Atom, Fraction]]) -> set[Index]:
 def tidy(poly: Poly) -> Poly:
     """Like factors merged and like monomials added up; what cancels may make monomials alike, so it is done twice."""
     for _ in range(2):
-        poly = tuple(Mono(mono.coefficient, mono.bound, _merged(mono.factors)) for mono in collect(poly))
+        poly = tuple(map(merged, collect(poly)))
     return poly
-
-
-def _merged(factors: Factors) -> Factors:
-    powers: dict[str, tuple[Atom, Fraction]] = {}
-    for atom, power in factors:
-        key = label(atom)
-        powers[key] = (atom, power if flat(atom) or key not in powers else power + powers[key][1])
-    return tuple(factor for factor in powers.values() if factor[1])
 
 
 # -- writing ---------------------------------------------------------------------------------------------------
@@ -187,7 +179,8 @@ def _times(number: Fraction, factors: Sequence[Term], last: Term) -> Term:
 def _rank(factor: tuple[Atom, Fraction]) -> tuple:
     atom, power = factor
     kinds = ("count", "entry", "delta", "exp", "log", "diff", "inv")
-    return power < 0 or atom.kind == "inv", bool(atom.indices), kinds.index(atom.kind), getattr(atom.head, "name", "")
+    below = power < 0 or atom.kind == "inv"
+    return below, kinds.index(atom.kind), bool(atom.indices), getattr(atom.head, "name", "")
 
 
 def _product(mono: Mono) -> Term:
@@ -218,12 +211,17 @@ def _power(atom: Atom, power: Fraction) -> Term:
             base = Count(atom.head)  # type: ignore[arg-type]
         case "diff":
             base = Diff(_written(atom.arg), atom.head(*atom.indices))  # type: ignore[operator, misc, arg-type]
+        case "inv":
+            base, power = _written(atom.arg), -power
         case _:
             base = Fn(atom.kind, _written(atom.arg))
-    if power.denominator != 1:
-        raise ValueError(f"power: {power} of {atom.kind} has no short form")
+    below = power < 0
+    if power.denominator == 2:  # a square root, to a whole power
+        base, power = Fn("sqrt", base), 2 * power
+    elif power.denominator != 1:
+        base, power, below = Fn("exp", _times(power, (), Fn("log", base))), ONE, False
     whole = base if abs(power) == 1 else Pow(base, abs(int(power)))
-    return whole if power > 0 else inv(whole)
+    return inv(whole) if below else whole
 
 
 def named(term: Term, pool: Pool) -> Term:
