@@ -19,7 +19,7 @@ import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from bayesgrad.symbolic import index_calculus as calculus
 from bayesgrad.symbolic import rules
@@ -30,6 +30,8 @@ from bayesgrad.symbolic.tidying import Pool, cost, flat, label, named, names, ti
 
 STATES = 60  # terms that one search looks at
 USES = 40  # how often one move uses its rule
+SLACK = 10  # how much longer than where it began a term on the way may be
+FUNCTION = 5  # the weight of what is no letter
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +45,19 @@ class Rule:
     solved: bool = False  # for a part of the definition, which may leave more monomials, but fewer functions
 
     why: str = ""
+
+    @cached_property
+    def first(self) -> Mono:
+        """The monomial that is looked for: the one that says most."""
+        return max(self.body, key=lambda mono: len(mono.factors))
+
+    @cached_property
+    def heads(self) -> frozenset:
+        return frozenset(_head(a) for a, _ in self.first.factors if not flat(a))
+
+
+def _head(atom: Atom) -> object:
+    return atom.head if atom.kind in ("entry", "count") else atom.kind
 
 
 def rules_of(tensor: Tensor, pool: Pool) -> tuple[Rule, ...]:
@@ -111,6 +126,8 @@ def _holds(mono: Mono, atom: Atom) -> bool:
 
 def fold(poly: Poly, rule: Rule) -> Poly | None:
     """The rule used wherever it makes the polynomial shorter, or None; a solved one wherever it can be."""
+    if not rule.heads <= {_head(a) for mono in poly for a, _ in mono.factors}:
+        return None
     done = poly
     for new in _uses(poly, rule):
         if not rule.solved and _size(new, False) >= _size(done, False):
@@ -130,26 +147,29 @@ def _uses(poly: Poly, rule: Rule) -> Iterator[Poly]:
 
 
 def _once(poly: Poly, rule: Rule) -> Poly | None:
-    first = max(rule.body, key=lambda mono: len(mono.factors))
+    size = _size(poly, False)
     for mono in poly:
-        for where, cofactor in _matches(mono, first, rule.slots):
+        if not rule.heads <= {_head(a) for a, _ in mono.factors}:
+            continue
+        for where, cofactor in _matches(mono, rule.first, rule.slots):
             body, short = (_at(side, where) for side in (rule.body, rule.short))
             less = tuple(Mono(-m.coefficient, m.bound, m.factors) for m in body)
             new = tidy((*poly, *_times(cofactor, (*less, *short))))
-            if rule.solved or _size(new, False) < _size(poly, False):
+            if rule.solved or _size(new, False) < size:
                 return new
     return None
 
 
-def _size(poly: Poly, solved: bool) -> tuple[Fraction | int, Fraction | int]:
+def _size(poly: Poly, solved: bool) -> tuple[float, float]:
     """What a move must make less: monomials, or else what they weigh; functions alone where a rule was solved."""
-    weight = sum((len(m.bound) + sum(_weight(a) * abs(p) for a, p in m.factors) for m in poly), Fraction(0))
-    functions = sum((_weight(a) * abs(p) for m in poly for a, p in m.factors if _weight(a) >= 5), Fraction(0))
-    return (functions, 0) if solved else (len(poly), weight)
+    weights = [(_weight(a), float(abs(p))) for m in poly for a, p in m.factors]
+    if solved:
+        return sum(w * p for w, p in weights if w >= FUNCTION), 0
+    return len(poly), sum(len(m.bound) for m in poly) + sum(w * p for w, p in weights)
 
 
 def _weight(atom: Atom) -> int:
-    own = 1 if atom.kind == "entry" and flat(atom) else 2 if atom.kind == "entry" else 5
+    own = 1 if atom.kind == "entry" and flat(atom) else 2 if atom.kind == "entry" else FUNCTION
     return own + sum(_weight(a) for m in atom.arg for a, _ in m.factors)
 
 
@@ -290,28 +310,31 @@ Path = list[tuple[Term, tuple[Tensor, ...], str]]
 
 
 def search(poly: Poly, folds: Sequence[Rule], opened: Collection[Tensor], pool: Pool) -> Path:
-    """The cheapest term that moves lead to, as the terms on the way, each with the definitions that it rests on.
+    """The cheapest term that moves lead to, as the terms on the way, each with what it rests on.
 
     ``opened`` are letters that a move may write out: adjoints, which may hide a shorter term.
     """
-    count = itertools.count(1)
-    heap: list[tuple[Fraction, int, Poly, Path]] = [(Fraction(0), 0, poly, [])]
-    met: set[str] = set()
-    best: tuple[Fraction, int, Path] | None = None
-    while heap and len(met) < STATES:
-        _, _, poly, path = heapq.heappop(heap)
-        if (key := poly_key(poly)) in met:
-            continue
-        met.add(key)
-        term = written(poly, pool)
-        if best is None or (cost(term, opened), len(path)) < best[:2]:
-            best = cost(term, opened), len(path), path
+    count = itertools.count()
+    start = written(poly, pool)
+    heap: list[tuple[Fraction, int, Poly, Term, Path]] = [(cost(start, opened), next(count), poly, start, [])]
+    met, done = {poly_key(poly)}, 0
+    best: tuple[Fraction, int, Path] = heap[0][0], 0, []
+    limit = best[0] + SLACK
+    while heap and done < STATES:
+        spent, _, poly, term, path = heapq.heappop(heap)
+        done += 1
+        if (spent, len(path)) < best[:2]:
+            best = spent, len(path), path
         for new, tensors, why in _moves(poly, term, folds, opened, pool):
             clean, needed = unmasked(new)
+            if (key := poly_key(clean)) in met:
+                continue
+            met.add(key)
             after = written(clean, pool)
-            step = after, (*tensors, *needed.difference(tensors)), why
-            heapq.heappush(heap, (cost(after, opened), next(count), clean, [*path, step]))
-    return best[2] if best else []
+            if (price := cost(after, opened)) <= limit:
+                step = after, (*tensors, *needed.difference(tensors)), why
+                heapq.heappush(heap, (price, next(count), clean, after, [*path, step]))
+    return best[2]
 
 
 def _moves(poly: Poly, term: Term, folds: Sequence[Rule], opened: Iterable[Tensor], pool: Pool) -> Iterator[Move]:

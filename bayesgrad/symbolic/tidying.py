@@ -80,7 +80,9 @@ def _written(poly: Poly) -> Term:
     number, common = _content(poly), _common(poly)
     rest = [_divided(mono, number, common) for mono in sorted(poly, key=lambda mono: mono.coefficient / number < 0)]
     groups = _groups(rest)
-    if len(groups) > 1:
+    if len(groups) > 1 and (shared := _shared(rest)):
+        inner: Term = Add(tuple(x for part in shared for x in _terms(_written(part))))
+    elif len(groups) > 1:
         inner: Term = Add(
             tuple(_written(tuple(Mono(m.coefficient, b + m.bound, m.factors) for m in ms)) for b, ms in groups)
         )
@@ -88,6 +90,23 @@ def _written(poly: Poly) -> Term:
         ((bound, monos),) = groups
         inner = _summed(bound, _written(tuple(monos))) if bound else _product(monos[0])
     return _times(number, [_power(*factor) for factor in sorted(common, key=_rank)], inner)
+
+
+def _terms(term: Term) -> tuple[Term, ...]:
+    return term.terms if isinstance(term, Add) else (term,)
+
+
+def _shared(monos: Sequence[Mono]) -> tuple[Poly, Poly] | None:
+    """The monomials that share the factor that most of them have, and the others; None if no two share one."""
+    holders: dict[str, list[int]] = {}
+    for n, mono in enumerate(monos):
+        for atom, power in mono.factors:
+            if not calculus._inside(atom) & set(mono.bound):
+                holders.setdefault(f"{label(atom)} {power > 0}", []).append(n)
+    most = max(holders.values(), key=len, default=[])
+    if not 1 < len(most) < len(monos):
+        return None
+    return tuple(monos[n] for n in most), tuple(m for n, m in enumerate(monos) if n not in most)
 
 
 def _bound(bound: tuple[Index, ...], monos: Sequence[Mono]) -> Poly:
