@@ -44,7 +44,7 @@ from bayesgrad.symbolic.terms import (
 )
 from bayesgrad.symbolic.tex import name as tex_name
 from bayesgrad.symbolic.text import text
-from bayesgrad.symbolic.tidying import Pool, names, names_in, tidy, written
+from bayesgrad.symbolic.tidying import names, pool_of, tidy, written
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Deriver:
         self.defined = tuple(dict.fromkeys(t for t in (*self.graph.order, *self.letters, *seen) if t.body is not None))
         self.everything = tuple(dict.fromkeys((*self.graph.order, *self.letters, *seen)))
         self.at = {entry.tensor: entry.indices for entry in at}
-        self.pool = _pool(self.everything, at)
+        self.pool = pool_of(self.everything, [i for entry in at for i in entry.indices])
         letters_first = [r for t in self.defined if t is not loss for r in rules_of(t, self.pool)]
         sums = [r for t in self.defined if t.kind != "real" for r in normalised(t, letters_first, self.pool)]
         self.folds: tuple[Rule, ...] = (*letters_first, *sums)
@@ -220,11 +220,11 @@ class _Work:
         return written(flatten(term), self.deriver.pool)
 
     def holds(self, over: Tensor, by: Tensor) -> bool:
-        return any(t.body.tensor is over and t.wrt.tensor is by for t in _derivatives(self.term))  # type: ignore[attr-defined]
+        return any(t.body.tensor is over and t.wrt.tensor is by for t in derivatives(self.term))  # type: ignore[attr-defined]
 
     def front(self, by: Tensor) -> list[Tensor]:
         """The tensors whose derivative by ``by`` is left."""
-        return list(dict.fromkeys(t.body.tensor for t in _derivatives(self.term) if t.wrt.tensor is by))  # type: ignore[attr-defined]
+        return list(dict.fromkeys(t.body.tensor for t in derivatives(self.term) if t.wrt.tensor is by))  # type: ignore[attr-defined]
 
     def through(self, middles: Iterable[Tensor]) -> None:
         chosen = tuple(middles)
@@ -248,7 +248,7 @@ class _Work:
         """Definitions written out under derivatives; outside, values keep their letters."""
         chosen = tuple(t for t in tensors if t.body is not None)
         if chosen:
-            after = _unfolded(self.term, chosen)
+            after = opened(self.term, chosen)
             self.opened |= set(chosen)
             self.chain.definition(after, f"the definition of {', '.join(t.name for t in chosen)}", *chosen)
             self.term = after
@@ -294,7 +294,7 @@ class _Work:
     def finished(self) -> Derivation:
         """No derivative left, hypotheses used, deltas contracted, folded; and the verdict."""
         by = self.start.wrt.tensor
-        while found := list(_derivatives(self.term)):
+        while found := list(derivatives(self.term)):
             self.open(list(dict.fromkeys(t.body.tensor for t in found if t.body.tensor is not by)))  # type: ignore[attr-defined]
             self.differentiate()
         for known in self.deriver.given:
@@ -336,17 +336,19 @@ def _anywhere(tensor: Tensor) -> Entry:
     return tensor(*(Index("r", size) for size in tensor.sizes))
 
 
-def _derivatives(term: Term) -> Iterable[Diff]:
+def derivatives(term: Term) -> Iterable[Diff]:
+    """The derivatives that are left in a term."""
     if isinstance(term, Diff):
         yield term
     for child in children(term):
-        yield from _derivatives(child)
+        yield from derivatives(child)
 
 
-def _unfolded(term: Term, chosen: tuple[Tensor, ...]) -> Term:
+def opened(term: Term, chosen: tuple[Tensor, ...]) -> Term:
+    """A term with some definitions written out under its derivatives, and nowhere else."""
     if isinstance(term, Diff):
         return Diff(rules.unfold(term.body, tuple(t for t in chosen if t is not term.wrt.tensor)), term.wrt)
-    return rebuild(term, lambda t: _unfolded(t, chosen))
+    return rebuild(term, lambda t: opened(t, chosen))
 
 
 def _factor(mono: Mono, y: Tensor, x: Tensor) -> int | None:
@@ -360,19 +362,3 @@ def _factor(mono: Mono, y: Tensor, x: Tensor) -> int | None:
 
 def _has_sum(term: Term) -> bool:
     return isinstance(term, Add | Sum) or any(map(_has_sum, children(term)))
-
-
-def _pool(tensors: Sequence[Tensor], at: Sequence[Entry]) -> Pool:
-    """Names for the indices of each size: those that the caller and the definitions use, or a letter that is left."""
-    pool: dict[Size, list[str]] = {index.size: [] for entry in at for index in entry.indices}
-    pool |= {size: [] for t in reversed(tensors) for size in t.sizes if size not in pool}
-    asked = [(index.size, index.name) for entry in at for index in entry.indices]  # type: ignore[union-attr]
-    taken: dict[str, Size] = {}
-    for size, name in (*asked, *names_in(tensors)):
-        if taken.setdefault(name, size) == size and name not in pool.setdefault(size, []):
-            pool[size].append(name)
-    for size, known in pool.items():
-        if not known:
-            known.append(next(x for x in (*"ijklmnpqrstuvw", f"i_{size.name}") if x not in taken))
-            taken[known[0]] = size
-    return pool

@@ -146,17 +146,22 @@ def _uses(poly: Poly, rule: Rule) -> Iterator[Poly]:
         poly = new
 
 
-def _once(poly: Poly, rule: Rule) -> Poly | None:
-    size = _size(poly, False)
+def places(poly: Poly, rule: Rule) -> Iterator[tuple[dict[Index, AnyIndex], Mono, Poly]]:
+    """Where the first monomial of a rule is held: the positions of its slots, the cofactor, and what is left over."""
     for mono in poly:
         if not rule.heads <= {_head(a) for a, _ in mono.factors}:
             continue
         for where, cofactor in _matches(mono, rule.first, rule.slots):
-            body, short = (_at(side, where) for side in (rule.body, rule.short))
-            less = tuple(Mono(-m.coefficient, m.bound, m.factors) for m in body)
-            new = tidy((*poly, *_times(cofactor, (*less, *short))))
-            if rule.solved or _size(new, False) < size:
-                return new
+            less = tuple(Mono(-m.coefficient, m.bound, m.factors) for m in at(rule.body, where))
+            yield where, cofactor, (*poly, *times(cofactor, less))
+
+
+def _once(poly: Poly, rule: Rule) -> Poly | None:
+    size = _size(poly, False)
+    for where, cofactor, rest in places(poly, rule):
+        new = tidy((*rest, *times(cofactor, at(rule.short, where))))
+        if rule.solved or _size(new, False) < size:
+            return new
     return None
 
 
@@ -173,12 +178,13 @@ def _weight(atom: Atom) -> int:
     return own + sum(_weight(a) for m in atom.arg for a, _ in m.factors)
 
 
-def _at(poly: Poly, where: dict[Index, AnyIndex]) -> Poly:
+def at(poly: Poly, where: dict[Index, AnyIndex]) -> Poly:
+    """A polynomial at other positions."""
     moved = (Mono(m.coefficient, m.bound, calculus._moved(m.factors, where)) for m in map(calculus._refresh, poly))
     return tuple(c for m in moved for c in contract(m))
 
 
-def _times(one: Mono, poly: Poly) -> Poly:
+def times(one: Mono, poly: Poly) -> Poly:
     """The product of a monomial and a polynomial that speaks of its bound indices."""
     products = (Mono(one.coefficient * m.coefficient, one.bound + m.bound, one.factors + m.factors) for m in poly)
     return tuple(c for product in products for c in contract(product))
@@ -274,9 +280,9 @@ def _masks(mono: Mono) -> dict[str, tuple[Atom, Tensor]]:
     found: dict[str, tuple[Atom, Tensor]] = {}
     for atom, _ in mono.factors:
         if atom.kind == "entry" and atom.head.body is not None:  # type: ignore[union-attr]
-            for mask, places in _implied(atom.head):  # type: ignore[arg-type]
-                at = Atom("entry", tuple(atom.indices[n] for n in places), mask)
-                found[label(at)] = at, atom.head  # type: ignore[assignment]
+            for mask, slots in _implied(atom.head):  # type: ignore[arg-type]
+                entry = Atom("entry", tuple(atom.indices[n] for n in slots), mask)
+                found[label(entry)] = entry, atom.head  # type: ignore[assignment]
     return found
 
 

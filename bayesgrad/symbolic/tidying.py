@@ -243,6 +243,12 @@ def _power(atom: Atom, power: Fraction) -> Term:
     return inv(whole) if below else whole
 
 
+def product(mono: Mono, last: Term | None = None) -> Term:
+    """A monomial as a term, with one more factor that may depend on its bound indices."""
+    factors = [_power(*factor) for factor in sorted(mono.factors, key=_rank)]
+    return _summed(mono.bound, _times(mono.coefficient, factors, Num(ONE) if last is None else last))
+
+
 def named(term: Term, pool: Pool) -> Term:
     """The same term, each bound index named by the pool; no name that is free or bound around it is taken again.
 
@@ -318,3 +324,19 @@ def names_in(tensors: Iterable[Tensor]) -> Iterator[tuple[Size, str]]:
             if len(parameters) == len(tensor.sizes):
                 yield from zip(tensor.sizes, parameters, strict=True)
             yield from visit(tensor.definition[1])
+
+
+def pool_of(tensors: Sequence[Tensor], at: Iterable[Index] = ()) -> Pool:
+    """Names for the indices of each size: those that the caller and the definitions use, or a letter that is left."""
+    asked = [(index.size, index.name) for index in at]
+    pool: dict[Size, list[str]] = {size: [] for size, _ in asked}
+    pool |= {size: [] for t in reversed(tensors) for size in t.sizes if size not in pool}
+    taken: dict[str, Size] = {}
+    for size, name in (*asked, *names_in(tensors)):
+        if taken.setdefault(name, size) == size and name not in pool.setdefault(size, []):
+            pool[size].append(name)
+    for size, known in pool.items():
+        if not known:
+            known.append(next(x for x in (*"ijklmnpqrstuvw", f"i_{size.name}") if x not in taken))
+            taken[known[0]] = size
+    return pool
