@@ -62,13 +62,19 @@ class Coded:
         return self.code if self.binds >= least else f"({self.code})"
 
 
-def source(laws: Sequence[Equation], name: str = "gradients") -> str:
+LIBRARIES = {"array-api": "from array_api_compat import array_namespace", "numpy": "import numpy as np"}
+
+
+def source(laws: Sequence[Equation], *, name: str = "gradients", library: str = "array-api") -> str:
     """A module with one function that computes the right side of each law, dL/dx = ..., from arrays.
 
     The function takes every tensor without a definition as a keyword and returns a dict of arrays by the names of the
-    x. Raises TermError where a law has a derivative left.
+    x. ``library`` is array-api, for arrays of any array library, or numpy. Raises TermError where a law has a
+    derivative left, ValueError for another library.
     """
-    return _Module(laws).text(name)
+    if library not in LIBRARIES:
+        raise ValueError(f"library: got {library!r}, expected one of {', '.join(LIBRARIES)}")
+    return _Module(laws).text(name, library)
 
 
 def inputs(laws: Sequence[Equation]) -> dict[str, Tensor | Lookup]:
@@ -119,27 +125,29 @@ class _Module:
             self.taken.add(self.names[thing])
         return self.names[thing]
 
-    def text(self, name: str) -> str:
+    def text(self, name: str, library: str) -> str:
         lines = [self._assigned(self.name(t), t.definition[1], t.definition[0]) for t in self.computed]
         out = {}
         for law in self.laws:
             wrt = law.lhs.wrt  # type: ignore[attr-defined]
             out[wrt.tensor.name] = self._assigned(f"grad_{self.name(wrt.tensor)}", law.rhs, wrt.indices)
         returned = ", ".join(f'"{x}": {code.split(" = ")[0]}' for x, code in out.items())
-        body = "\n".join(f"    {line}" for line in (*self._prologue(), *lines, *out.values()))
+        body = "\n".join(f"    {line}" for line in (*self._prologue(library), *lines, *out.values()))
         says = "\n".join(f"    {text(law.lhs)} = {text(law.rhs)}" for law in self.laws)
         helper = f"\n{INVERSE}\n\n" if self.needs_inverse else "\n\n"
         return (
             f'"""Gradients that were derived from definitions, and proved:\n\n{says}\n"""\n\n'
-            f"from array_api_compat import array_namespace\n{helper}"
+            f"{LIBRARIES[library]}\n{helper}"
             f"def {name}(*, {', '.join(map(self.name, self.given))}):\n{body}\n    return {{{returned}}}\n"
         )
 
-    def _prologue(self) -> Iterable[str]:
+    def _prologue(self, library: str) -> Iterable[str]:
         arrays = [t for t in self.given if isinstance(t, Tensor) and t.sizes and t.kind != "indicator"]
         first = self.name(arrays[0]) if arrays else next(iter(map(self.name, self.given)), "")
         listed = ", ".join(self.name(t) for t in self.given if t.sizes)
-        yield f"xp = array_namespace({listed or first})"
+        yield "xp = np" if library == "numpy" else f"xp = array_namespace({listed or first})"
+        if library == "numpy":
+            yield from (f"{self.name(t)} = np.asarray({self.name(t)})" for t in self.given if t.sizes)
         yield f"dtype = {first}.dtype"
         for tensor in self.given:
             if isinstance(tensor, Tensor):
