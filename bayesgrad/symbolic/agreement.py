@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bayesgrad.symbolic.naming import everything
-from bayesgrad.symbolic.proof import Equation
+from bayesgrad.symbolic.claims import Equation
 from bayesgrad.symbolic.source import inputs, source
 from bayesgrad.symbolic.terms import (
     Add,

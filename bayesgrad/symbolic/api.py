@@ -25,7 +25,9 @@ from bayesgrad.symbolic.book import Book
 from bayesgrad.symbolic.chain import Chain
 from bayesgrad.symbolic.deriving import Derivation, Deriver
 from bayesgrad.symbolic.language import LanguageError
-from bayesgrad.symbolic.proof import AtMost, Counterexample, Equation, Verdict, check
+from bayesgrad.symbolic.claims import AtMost, Equation
+from bayesgrad.symbolic.counterexample import Counterexample
+from bayesgrad.symbolic.proof import Verdict, check
 from bayesgrad.symbolic.source import source
 from bayesgrad.symbolic.terms import Entry, Index, Tensor, Term, TermError, rename, tensors_of
 

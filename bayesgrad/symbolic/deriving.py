@@ -25,7 +25,8 @@ from bayesgrad.symbolic.chain import Chain
 from bayesgrad.symbolic.folding import Rule, normalised, rules_of, search, unmasked
 from bayesgrad.symbolic.graph import Graph
 from bayesgrad.symbolic.index_calculus import Mono, Poly, flatten
-from bayesgrad.symbolic.proof import Equation, Verdict, check
+from bayesgrad.symbolic.claims import Equation
+from bayesgrad.symbolic.proof import Verdict, check
 from bayesgrad.symbolic.terms import (
     Add,
     Diff,

@@ -17,7 +17,8 @@ from bayesgrad.symbolic.chain import Chain
 from bayesgrad.symbolic.deriving import Derivation, Deriver, derivatives, opened
 from bayesgrad.symbolic.folding import Rule, at, normalised, places, rules_of, search, times
 from bayesgrad.symbolic.index_calculus import Mono, Poly, flatten, same
-from bayesgrad.symbolic.proof import AtMost, Equation, Verdict, check
+from bayesgrad.symbolic.claims import AtMost, Equation
+from bayesgrad.symbolic.proof import Verdict, check
 from bayesgrad.symbolic.squares import Form, logarithms, pairs
 from bayesgrad.symbolic.terms import (
     Add,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from bayesgrad.symbolic.index_calculus import flatten, positive
-from bayesgrad.symbolic.proof import Equation
+from bayesgrad.symbolic.claims import Equation
 from bayesgrad.symbolic.rules import expanded
 from bayesgrad.symbolic.terms import (
     Add,
