@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bayesgrad.symbolic.naming import everything
 from bayesgrad.symbolic.claims import Equation
+from bayesgrad.symbolic.naming import everything
 from bayesgrad.symbolic.source import inputs, source
 from bayesgrad.symbolic.terms import (
     Add,

@@ -23,10 +23,10 @@ from weakref import WeakKeyDictionary
 from bayesgrad.symbolic import printing, proving
 from bayesgrad.symbolic.book import Book
 from bayesgrad.symbolic.chain import Chain
-from bayesgrad.symbolic.deriving import Derivation, Deriver
-from bayesgrad.symbolic.language import LanguageError
 from bayesgrad.symbolic.claims import AtMost, Equation
 from bayesgrad.symbolic.counterexample import Counterexample
+from bayesgrad.symbolic.deriving import Derivation, Deriver
+from bayesgrad.symbolic.language import LanguageError
 from bayesgrad.symbolic.proof import Verdict, check
 from bayesgrad.symbolic.source import source
 from bayesgrad.symbolic.terms import Entry, Index, Tensor, Term, TermError, rename, tensors_of
@@ -122,13 +122,19 @@ class Judged:
 
 @dataclass(frozen=True, eq=False)
 class Derived(Judged):
-    """A gradient that was derived: ``law`` is its equation, ``letters`` say what its new letters stand for."""
+    """A gradient that was derived; ``where`` says what letters stand for that were made on the way, such as ds."""
 
-    letters: dict[Any, Any] = field(default_factory=dict, repr=False)
+    where: tuple[tuple[Term, Term], ...] = field(default=(), repr=False)
 
     @property
     def law(self) -> Any:
+        """dL/dx = ..., an Eq."""
         return self.statement
+
+    @cached_property
+    def letters(self) -> dict[Any, Any]:
+        """What the new letters in the law stand for."""
+        return {self.book.write(letter): self.book.write(body) for letter, body in self.where}
 
     def source(self, library: str = "array-api") -> str:
         """A module that computes the gradient from arrays; ``library`` is array-api or numpy."""
@@ -137,9 +143,13 @@ class Derived(Judged):
 
 @dataclass(frozen=True, eq=False)
 class Proof(Judged):
-    """A claim that was judged; ``residual`` is the difference that was left where it is not proved."""
+    """A claim that was judged; where it is not proved, ``residual`` is the difference that was left."""
 
-    residual: Any = None
+    left: Term | None = field(default=None, repr=False)
+
+    @cached_property
+    def residual(self) -> Any:
+        return None if self.left is None else self.book.write(self.left)
 
 
 def derive(
@@ -161,9 +171,8 @@ def derive(
         raise LanguageError(f"{wrt}: expected a different letter at every position to derive by")
     known = _deriver(book, left.tensor, letters, given)
     found = _at(known, by)
-    told = {d: t for t, d in known.adjoints.items() if d in tensors_of(found.claim.rhs)}
-    new = {book.write(d(*_slots(book, d))): book.write(d.unfold(_slots(book, d))) for d in told}
-    return _told(Derived(found.claim, found.chain, found.verdict, book, found.lemmas, letters=new))
+    where = tuple(known.spelt[d] for d in known.adjoints.values() if d in tensors_of(found.claim.rhs))
+    return _told(Derived(found.claim, found.chain, found.verdict, book, found.lemmas, where))
 
 
 def prove(relation: Any, given: Sequence[Any] = (), *, book: Book | None = None, **more: Any) -> Proof:
@@ -173,7 +182,7 @@ def prove(relation: Any, given: Sequence[Any] = (), *, book: Book | None = None,
     """
     book = book or the_book()
     judged = proving.prove(book.claim(relation, given=given, **more))
-    left = None if judged.residual is None else book.write(judged.residual)
+    left = judged.residual if judged.verdict.word != "proved" else None
     return _told(Proof(judged.claim, judged.chain, judged.verdict, book, judged.lemmas, left))
 
 
@@ -215,15 +224,6 @@ def _at(known: Deriver, wrt: Entry) -> Derivation:
     claim = replace(law.claim, lhs=left, rhs=right)
     chain = Chain(left).rewrite(right, "the law, at these letters", law.claim)
     return Derivation(claim, chain, check(claim, chain, seed=known.seed), (law,), law.opened)
-
-
-def _slots(book: Book, tensor: Tensor) -> tuple[Index, ...]:
-    """Letters for the positions of a letter that was made here, those of its sizes in the book."""
-    out: list[Index] = []
-    for size in tensor.sizes:
-        known = [index for (_, of), index in book.indices.items() if of == size and index not in out]
-        out.append(known[0] if known else Index("r", size))
-    return tuple(out)
 
 
 __all__ = ["Book", "Derived", "Proof", "Step", "TermError", "derive", "let", "open_book", "prove", "read", "write"]

@@ -22,10 +22,10 @@ from dataclasses import dataclass, field
 
 from bayesgrad.symbolic import rules
 from bayesgrad.symbolic.chain import Chain
+from bayesgrad.symbolic.claims import Equation
 from bayesgrad.symbolic.folding import Rule, normalised, rules_of, search, unmasked
 from bayesgrad.symbolic.graph import Graph
 from bayesgrad.symbolic.index_calculus import Mono, Poly, flatten
-from bayesgrad.symbolic.claims import Equation
 from bayesgrad.symbolic.proof import Verdict, check
 from bayesgrad.symbolic.terms import (
     Add,
@@ -83,6 +83,7 @@ class Deriver:
             raise TermError(f"letter {odd[0]}: it has no definition to fold into")
         self.letters = tuple(letters)
         self.adjoints: dict[Tensor, Tensor] = {}  # by what it is the gradient of
+        self.spelt: dict[Tensor, tuple[Term, Term]] = {}  # an adjoint at free indices, and what it stands for
         self._laws: dict[Tensor, Derivation] = {}
         self._named: dict[Tensor, Derivation] = {}
         self._jacobians: dict[tuple[Tensor, Tensor], Derivation] = {}
@@ -126,7 +127,7 @@ class Deriver:
                 taken = {t.name for t in (*self.everything, *self.adjoints.values())}
                 name = next(x for x in names(Size(""), {Size(""): [f"d{tensor.name}"]}) if x not in taken)
                 d = Tensor(name, tensor.sizes, body=body, tex=rf"\mathrm{{d}}{tensor.tex or tex_name(tensor.name)}")
-                self.adjoints[tensor] = d
+                self.adjoints[tensor], self.spelt[d] = d, (d(*at), right)
                 claim = Equation(law.claim.lhs, d(*at), given=law.claim.given, sample=law.claim.sample)
                 chain = Chain(claim.lhs).rewrite(right, "the law", law.claim)
                 chain.definition(claim.rhs, f"called {name}", d)

@@ -29,6 +29,7 @@ from bayesgrad.symbolic.text import text
 from bayesgrad.symbolic.tidying import Pool, cost, flat, label, named, names, tidy, touched, written
 
 STATES = 60  # terms that one search looks at
+ZERO = Fraction(0)
 USES = 40  # how often one move uses its rule
 SLACK = 10  # how much longer than where it began a term on the way may be
 FUNCTION = 5  # the weight of what is no letter
@@ -53,7 +54,7 @@ class Rule:
 
     @cached_property
     def heads(self) -> frozenset:
-        return frozenset(_head(a) for a, _ in self.first.factors if not flat(a))
+        return frozenset(_head(a) for a, _ in self.first.factors if not flat(a) and not _free_of_charge(a))
 
 
 def _head(atom: Atom) -> object:
@@ -174,7 +175,7 @@ def _size(poly: Poly, solved: bool) -> tuple[float, float]:
 
 
 def _weight(atom: Atom) -> int:
-    own = 1 if atom.kind == "entry" and flat(atom) else 2 if atom.kind == "entry" else FUNCTION
+    own = 1 if atom.kind == "count" or flat(atom) else 2 if atom.kind == "entry" else FUNCTION
     return own + sum(_weight(a) for m in atom.arg for a, _ in m.factors)
 
 
@@ -192,11 +193,13 @@ def times(one: Mono, poly: Poly) -> Poly:
 
 def _matches(mono: Mono, pattern: Mono, slots: tuple[Index, ...]) -> Iterator[tuple[dict[Index, AnyIndex], Mono]]:
     """Where ``mono`` holds ``pattern``: the positions of the slots, and the cofactor."""
-    have = {label(a): (a, p) for a, p in mono.factors}
+    held = {label(a): (a, p) for a, p in mono.factors}
     for where in _assignments(mono, pattern, slots):
         want = {label(a): (a, p) for a, p in calculus._moved(pattern.factors, where)}
-        if any(k not in have or p * have[k][1] <= 0 or abs(p) > abs(have[k][1]) for k, (_, p) in want.items()):
+        have = held
+        if not all(_free_of_charge(a) or _held(have.get(k, (a, ZERO))[1], p) for k, (a, p) in want.items()):
             continue
+        have = {k: have.get(k, (a, ZERO)) for k, (a, _) in (*have.items(), *want.items())}
         gone = {where[b] for b in pattern.bound}
         left = []
         for key, (atom, power) in have.items():
@@ -211,6 +214,15 @@ def _matches(mono: Mono, pattern: Mono, slots: tuple[Index, ...]) -> Iterator[tu
         if len(gone) == len(pattern.bound) and gone <= set(mono.bound) and not gone & (touched(left) | used):
             bound = tuple(b for b in mono.bound if b not in gone)
             yield where, Mono(mono.coefficient / pattern.coefficient, bound, tuple(left))
+
+
+def _held(have: Fraction, want: Fraction) -> bool:
+    return have * want > 0 and abs(want) <= abs(have)
+
+
+def _free_of_charge(atom: Atom) -> bool:
+    """Whether a factor can be had in any power: the number of positions of a size that has some."""
+    return atom.kind == "count" and calculus._positive(atom)
 
 
 def _assignments(mono: Mono, pattern: Mono, slots: tuple[Index, ...]) -> Iterator[dict[Index, AnyIndex]]:

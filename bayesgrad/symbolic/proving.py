@@ -14,10 +14,10 @@ from typing import Any
 
 from bayesgrad.symbolic import rules
 from bayesgrad.symbolic.chain import Chain
+from bayesgrad.symbolic.claims import AtMost, Equation
 from bayesgrad.symbolic.deriving import Derivation, Deriver, derivatives, opened
 from bayesgrad.symbolic.folding import Rule, at, normalised, places, rules_of, search, times
 from bayesgrad.symbolic.index_calculus import Mono, Poly, flatten, same
-from bayesgrad.symbolic.claims import AtMost, Equation
 from bayesgrad.symbolic.proof import Verdict, check
 from bayesgrad.symbolic.squares import Form, logarithms, pairs
 from bayesgrad.symbolic.terms import (
@@ -327,7 +327,7 @@ def _named(claim: Equation) -> list[Tensor]:
 def _bounded(claim: AtMost, seed: int) -> Judged:
     """An inequality: a form of its gap that cannot be negative."""
     pool = pool_of(_named(claim), _free(claim))
-    gap = claim.rhs - claim.lhs
+    gap = written(flatten(claim.rhs - claim.lhs), pool)
     last = None
     for chosen in _choices(claim, gap):
         side = _Side(gap, claim, pool)

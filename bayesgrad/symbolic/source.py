@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from bayesgrad.symbolic.index_calculus import flatten, positive
 from bayesgrad.symbolic.claims import Equation
+from bayesgrad.symbolic.index_calculus import flatten, positive, same
 from bayesgrad.symbolic.rules import expanded
 from bayesgrad.symbolic.terms import (
     Add,
@@ -130,7 +130,10 @@ class _Module:
         out = {}
         for law in self.laws:
             wrt = law.lhs.wrt  # type: ignore[attr-defined]
-            out[wrt.tensor.name] = self._assigned(f"grad_{self.name(wrt.tensor)}", law.rhs, wrt.indices)
+            name_of = f"grad_{self.name(wrt.tensor)}"
+            known = [t for t in self.computed if t.sizes == wrt.tensor.sizes and same(t.unfold(wrt.indices), law.rhs)]
+            code = f"{name_of} = {self.name(known[0])}" if known else self._assigned(name_of, law.rhs, wrt.indices)
+            out[wrt.tensor.name] = code
         returned = ", ".join(f'"{x}": {code.split(" = ")[0]}' for x, code in out.items())
         body = "\n".join(f"    {line}" for line in (*self._prologue(library), *lines, *out.values()))
         says = "\n".join(f"    {text(law.lhs)} = {text(law.rhs)}" for law in self.laws)
@@ -253,8 +256,18 @@ class _Module:
         absent = [i for i in bound if not any(i in p.axes for p in inner)]
         outer += [Coded(self.name(i.size)) for i in absent]
         left = tuple(i for i in bound if i not in absent)
+        inner, left = self._contracted(inner, left)
         total = [self._reduced(inner, left)] if inner else []
         return self._together([*outer, *total], " * ", PRODUCT) if outer or total else Coded("1")
+
+    def _contracted(self, parts: list[Coded], bound: tuple[Index, ...]) -> tuple[list[Coded], tuple[Index, ...]]:
+        """Matrix products taken out of a product under several sums."""
+        for index in bound if len(bound) > 1 else ():
+            holding = [p for p in parts if index in p.axes]
+            if len(holding) < len(parts) and (one := self._matrix_product(holding, index)):
+                rest = [p for p in parts if index not in p.axes]
+                return self._contracted([*rest, one], tuple(i for i in bound if i != index))
+        return parts, bound
 
     def _reduced(self, parts: Sequence[Coded], bound: tuple[Index, ...]) -> Coded:
         """The product of some parts summed over ``bound``, which all of them depend on."""

@@ -18,8 +18,8 @@ from functools import cache
 
 from bayesgrad.symbolic import index_calculus as calculus
 from bayesgrad.symbolic.chain import Chain
-from bayesgrad.symbolic.index_calculus import ONE, Atom, Mono, Poly
 from bayesgrad.symbolic.claims import Minimum
+from bayesgrad.symbolic.index_calculus import ONE, Atom, Mono, Poly
 from bayesgrad.symbolic.proof import check
 from bayesgrad.symbolic.terms import Add, Index, Mul, Num, Pow, Size, Sum, Tensor, Term, delta, lift, log, rename
 from bayesgrad.symbolic.tidying import Pool, label, named, product, tidy, written

@@ -320,9 +320,9 @@ def names_in(tensors: Iterable[Tensor]) -> Iterator[tuple[Size, str]]:
 
     for tensor in tensors:
         if tensor.body is not None:
-            parameters = inspect.signature(tensor.body).parameters
-            if len(parameters) == len(tensor.sizes):
-                yield from zip(tensor.sizes, parameters, strict=True)
+            parameters = inspect.signature(tensor.body).parameters.values()
+            if len(parameters) == len(tensor.sizes) and all(p.kind == p.POSITIONAL_OR_KEYWORD for p in parameters):
+                yield from zip(tensor.sizes, (p.name for p in parameters), strict=True)
             yield from visit(tensor.definition[1])
 
 
