@@ -28,6 +28,7 @@ from bayesgrad.symbolic.terms import (
     Mul,
     Num,
     Pow,
+    Size,
     Sum,
     Tensor,
     Term,
@@ -111,7 +112,9 @@ def _numbers(laws: Sequence[Equation]) -> Any:
     lookups = sorted(
         {x for x in inputs(laws).values() if isinstance(x, Lookup)} | _lookups(things), key=lambda x: x.name
     )
-    sizes = sorted({s for t in (*things, *lookups) for s in t.sizes} | {x.size for x in lookups}, key=lambda s: s.name)
+    bodies = [t.definition[1] for t in things if t.body is not None]
+    sides = [side for law in laws for side in (law.lhs, law.rhs)]
+    sizes = sorted({x for x in everything([*bodies, *sides]) if isinstance(x, Size)}, key=lambda s: s.name)
 
     @st.composite
     def numbers(draw: Any) -> dict[Any, Any]:
@@ -156,8 +159,10 @@ class Loops:
     def number(self, value: Any) -> Any:
         return self.torch.tensor(float(value), dtype=self.torch.float64)
 
-    def array(self, thing: Tensor | Lookup) -> Any:
-        """A tensor or a lookup as an array."""
+    def array(self, thing: Tensor | Lookup | Size) -> Any:
+        """A tensor or a lookup as an array, a size as a number."""
+        if isinstance(thing, Size):
+            return self.drawn[thing]
         if isinstance(thing, Lookup):
             return self.torch.as_tensor(self.drawn[thing])
         shape = tuple(self.drawn[size] for size in thing.sizes)

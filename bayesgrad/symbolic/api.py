@@ -213,13 +213,13 @@ def _any(book: Book, loss: Tensor) -> Any:
 
 def _at(known: Deriver, wrt: Entry) -> Derivation:
     """The law at the letters that were asked for."""
-    tensor = wrt.tensor
+    tensor, indices = wrt.tensor, tuple(i for i in wrt.indices if isinstance(i, Index))
     if tensor not in known.at:
-        known.at[tensor] = wrt.indices
+        known.at[tensor] = indices
     law = known.law(tensor)
-    if known.at[tensor] == wrt.indices:
+    if known.at[tensor] == indices:
         return law
-    where = dict(zip(known.at[tensor], wrt.indices, strict=True))
+    where = dict(zip(known.at[tensor], indices, strict=True))
     left, right = (rename(side, where) for side in (law.claim.lhs, law.claim.rhs))  # type: ignore[arg-type]
     claim = replace(law.claim, lhs=left, rhs=right)
     chain = Chain(left).rewrite(right, "the law, at these letters", law.claim)

@@ -91,8 +91,8 @@ class Deriver:
         seen = [t for root in (loss, *self.letters) for t in tensors_of(_anywhere(root))]
         self.defined = tuple(dict.fromkeys(t for t in (*self.graph.order, *self.letters, *seen) if t.body is not None))
         self.everything = tuple(dict.fromkeys((*self.graph.order, *self.letters, *seen)))
-        self.at = {entry.tensor: entry.indices for entry in at}
-        self.pool = pool_of(self.everything, [i for entry in at for i in entry.indices])
+        self.at = {entry.tensor: tuple(i for i in entry.indices if isinstance(i, Index)) for entry in at}
+        self.pool = pool_of(self.everything, [i for indices in self.at.values() for i in indices])
         letters_first = [r for t in self.defined if t is not loss for r in rules_of(t, self.pool)]
         sums = [r for t in self.defined if t.kind != "real" for r in normalised(t, letters_first, self.pool)]
         self.folds: tuple[Rule, ...] = (*letters_first, *sums)
@@ -146,7 +146,7 @@ class Deriver:
     def _indices(self, tensor: Tensor, taken: set[str] | None = None) -> tuple[Index, ...]:
         """Free indices for the slots of a tensor: those of the caller, or new ones with names of their sizes."""
         if taken is None and tensor in self.at:
-            return self.at[tensor]  # type: ignore[return-value]
+            return self.at[tensor]
         taken, out = set() if taken is None else taken, []
         for size in tensor.sizes:
             out.append(Index(next(x for x in names(size, self.pool) if x not in taken), size))
@@ -214,7 +214,8 @@ class _Work:
 
     def __init__(self, deriver: Deriver, start: Diff):
         self.deriver, self.start = deriver, start
-        self.chain, self.term = Chain(start), start
+        self.chain = Chain(start)
+        self.term: Term = start
         self.lemmas: list[Derivation] = []
         self.opened: set[Tensor] = set()
 
@@ -268,8 +269,8 @@ class _Work:
 
     def gather(self, y: Tensor, x: Tensor, equation: Callable[[], Equation]) -> bool:
         """Replace what multiplies dy/dx by the left side of an equation that has it on the right."""
-        poly, factors = tidy(flatten(self.term)), []
-        rest: list[Mono] = []
+        poly = tidy(flatten(self.term))
+        factors, rest = list[Mono](), list[Mono]()
         for mono in poly:
             (rest if _factor(mono, y, x) is None else factors).append(mono)
         if not factors:

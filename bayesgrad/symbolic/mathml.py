@@ -73,8 +73,8 @@ def _render(term: Term, names: Names) -> tuple[str, int]:
     match term:
         case Num(value):
             sign = "<mo>−</mo>" if value < 0 else ""
-            top, below = abs(value.numerator), value.denominator
-            number = f"<mn>{top}</mn>" if below == 1 else f"<mfrac><mn>{top}</mn><mn>{below}</mn></mfrac>"
+            top, under = abs(value.numerator), value.denominator
+            number = f"<mn>{top}</mn>" if under == 1 else f"<mfrac><mn>{top}</mn><mn>{under}</mn></mfrac>"
             return _row(sign, number), PRODUCT if sign else ATOM
         case Count(size):
             return _name(size.name), ATOM

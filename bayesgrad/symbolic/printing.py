@@ -32,7 +32,7 @@ def assumptions(claim: Equation) -> tuple[str, ...]:
 
 def verdict(judged: Judged) -> str:
     """The verdict in a sentence or two."""
-    out = judged.verdict.word
+    out: str = judged.verdict.word
     if judged.verdict.word == "refuted" and judged.counterexample is not None:
         out += f": false at {judged.counterexample}"
     elif judged.verdict.word != "proved":

@@ -40,7 +40,6 @@ from bayesgrad.symbolic.text import text
 from bayesgrad.symbolic.tidying import Pool, pool_of, product, tidy, written
 
 USES = 40  # how often one hypothesis is used
-DEEP = 4  # definitions between a loss and a variable up to which they are all written out at once
 
 
 @dataclass(frozen=True)
@@ -70,32 +69,22 @@ def _ways(claim: Equation, seed: int) -> Iterator[Callable[[], Judged]]:
     if isinstance(claim, AtMost):
         yield lambda: _bounded(claim, seed)
         return
-    direct = lambda: _compared(claim, seed)
-    match claim.lhs:
-        case Diff(Entry(loss, ()), Entry(variable, indices)) if (
-            loss is not variable and len({*indices}) == len(indices) and all(isinstance(i, Index) for i in indices)
-        ):
-            derived = lambda: _derived(claim, loss, Entry(variable, indices), seed)
-            yield from (direct, derived) if _depth(loss, variable) <= DEEP else (derived, direct)
-            return
-    yield direct
+    if any(True for side in (claim.lhs, claim.rhs) for _ in _gradients(side)):
+        yield lambda: _derived(claim, seed)
+    yield lambda: _compared(claim, seed)
 
 
-def _depth(loss: Tensor, variable: Tensor) -> int:
-    """The number of definitions on the longest way from a loss down to a variable."""
-    known: dict[Tensor, int] = {}
-
-    def visit(tensor: Tensor) -> int:
-        if tensor not in known:
-            known[tensor] = 0
-            inside = tensor.through[:1] if tensor.through else ()
-            if tensor.body is not None:
-                inside = tuple(t for t in tensors_of(tensor.definition[1], cut=()) if t is not tensor)
-            below = [visit(t) for t in inside if t is variable or rules.mentions(t, variable)]
-            known[tensor] = 1 + max(below, default=-1)
-        return known[tensor]
-
-    return visit(loss)
+def _gradients(term: Term) -> Iterator[tuple[Tensor, Entry]]:
+    """The derivatives of one number by an entry in a term: the number and the entry."""
+    for d in derivatives(term):
+        match d:
+            case Diff(Entry(loss, ()), Entry(variable, indices)) if (
+                loss is not variable
+                and (loss.body is not None or loss.through is not None)
+                and len({*indices}) == len(indices)
+                and all(isinstance(i, Index) for i in indices)
+            ):
+                yield loss, Entry(variable, indices)
 
 
 class _Side:
@@ -200,7 +189,7 @@ class _Side:
 
     def weigh(self, weight: Tensor, given: Equation) -> None:
         """What has one weight gets a second one, whose sum is 1 by a hypothesis."""
-        single, rest = [], []
+        single, rest = list[Mono](), list[Mono]()
         for mono in tidy(flatten(self.term)):
             degree = sum(p for a, p in mono.factors if a.head is weight)
             (single if degree == 1 and len(mono.bound) == 1 else rest).append(mono)
@@ -283,28 +272,36 @@ def _joined(claim: Equation, left: _Side, right: _Side, seed: int, more: frozens
     return Judged(sampled, check(sampled, chain, seed=seed), chain, None, tuple(lemmas))
 
 
-def _derived(claim: Equation, loss: Tensor, wrt: Entry, seed: int) -> Judged:
-    """The law derived, then its right side compared with that of the claim."""
+def _derived(claim: Equation, seed: int) -> Judged:
+    """Gradients of one number replaced by the laws that are derived for them, then both sides in one form."""
     pool = pool_of(_named(claim), _free(claim))
-    letters = [t for t in _defined(claim.rhs) if t is not wrt.tensor]
-    known = Deriver(loss, letters=letters, given=claim.given, at=(wrt,), seed=seed)
-    law = known.law(wrt.tensor)
     left, right = (_Side(term, claim, pool) for term in (claim.lhs, claim.rhs))
-    left.use(law, f"derived: {text(law.claim.lhs)} = {text(law.claim.rhs)}")
-    for other in {d.wrt.tensor: None for d in derivatives(claim.rhs) if isinstance(d.body, Entry)}:
-        if other in known.graph:
-            right.use(known.named(other), f"the gradient in {other.name}")
-    right.reduce()
-    gap = tidy(flatten(rules.unfold(left.term - right.term, tuple(known.adjoints.values()))))
+    known: dict[Tensor, Deriver] = {}
+    laws: list[Derivation] = []
+    for side in (left, right):
+        for loss, wrt in list(_gradients(side.chain.start)):
+            if loss not in known:
+                letters = [t for t in _defined(claim.lhs, claim.rhs) if t is not loss]
+                known[loss] = Deriver(loss, letters=letters, given=claim.given, seed=seed)
+            if wrt.tensor not in known[loss].graph:
+                continue
+            laws.append(known[loss].law(wrt.tensor))
+            side.use(laws[-1], f"{text(laws[-1].claim.lhs)} = {text(laws[-1].claim.rhs)}")
+        side.reduce()
+        side.assume()
+    more = frozenset().union(*(law.opened for law in laws))
+    adjoints = tuple(d for deriver in known.values() for d in deriver.adjoints.values())
+    gap = tidy(flatten(rules.unfold(left.term - right.term, adjoints)))
     for chosen in _choices(claim, left.term, right.term):
         for side in (left, right):
             side.write_out(chosen)
+            side.assume()
         if same(left.term, right.term):
-            judged = _joined(claim, left, right, seed, law.opened)
-            return replace(judged, lemmas=(law, *judged.lemmas))
-    chain = Chain(claim.lhs).rewrite(law.claim.rhs, "derived", law.claim).algebra(claim.rhs, "is what the claim says")
-    sampled = _sampled(claim, chain, law.opened)
-    return Judged(sampled, check(sampled, chain, seed=seed), chain, _residual(claim, gap, pool), (law,))
+            judged = _joined(claim, left, right, seed, more)
+            return replace(judged, lemmas=(*laws, *judged.lemmas))
+    chain = Chain(claim.lhs).algebra(claim.rhs, "is what the claim says")
+    sampled = _sampled(claim, chain, more)
+    return Judged(sampled, check(sampled, chain, seed=seed), chain, _residual(claim, gap, pool), tuple(laws))
 
 
 def _sampled(claim: Equation, chain: Chain, opened: frozenset[Tensor] = frozenset()) -> Equation:
@@ -383,8 +380,10 @@ def _by_logarithms(side: _Side) -> _Side | None:
 
 def _residual(claim: Equation, gap: Poly, pool: Pool) -> Term:
     """What is left of the difference, in the letters of the claim."""
-    folds = [r for t in _defined(claim.lhs, claim.rhs) for r in rules_of(t, pool)]
-    path = search(gap, folds, (), pool)
+    letters = _defined(claim.lhs, claim.rhs)
+    folds = [r for t in letters for r in rules_of(t, pool)]
+    sums = [r for t in letters if t.kind != "real" for r in normalised(t, folds, pool)]
+    path = search(gap, (*folds, *sums), (), pool)
     return path[-1][0] if path else written(gap, pool) if gap else lift(0)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import keyword
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -77,10 +77,10 @@ def source(laws: Sequence[Equation], *, name: str = "gradients", library: str = 
     return _Module(laws).text(name, library)
 
 
-def inputs(laws: Sequence[Equation]) -> dict[str, Tensor | Lookup]:
-    """What the function takes: keywords, each with the tensor or the lookup that it stands for."""
+def inputs(laws: Sequence[Equation]) -> dict[str, Tensor | Lookup | Size]:
+    """What the function takes: keywords, each with what it stands for; a size only where no array has it."""
     module = _Module(laws)
-    return {module.name(thing): thing for thing in module.given}
+    return {module.name(thing): thing for thing in (*module.given, *module.bare)}
 
 
 class _Module:
@@ -95,6 +95,11 @@ class _Module:
             self._collect(law.rhs)
         for thing in (*self.given, *self.computed):
             self.name(thing)
+        shown = {size for thing in self.given for size in thing.sizes}
+        terms = [*(law.rhs for law in laws), *(t.definition[1] for t in self.computed)]
+        used = [size for term in terms for size in sizes_in(term)]
+        used += [size for t in (*self.computed, *(law.lhs.wrt.tensor for law in laws)) for size in t.sizes]  # type: ignore[attr-defined]
+        self.bare = tuple(dict.fromkeys(size for size in used if size not in shown))
 
     def _collect(self, term: Term) -> None:
         """What a term needs, each tensor after those that it is computed from."""
@@ -141,7 +146,7 @@ class _Module:
         return (
             f'"""Gradients that were derived from definitions, and proved:\n\n{says}\n"""\n\n'
             f"{LIBRARIES[library]}\n{helper}"
-            f"def {name}(*, {', '.join(map(self.name, self.given))}):\n{body}\n    return {{{returned}}}\n"
+            f"def {name}(*, {', '.join(map(self.name, (*self.given, *self.bare)))}):\n{body}\n    return {{{returned}}}\n"
         )
 
     def _prologue(self, library: str) -> Iterable[str]:
@@ -342,6 +347,16 @@ class _Module:
             slots = ", ".join(":" if i in part.axes else "None" for i in tail)
             code, binds = f"{code if binds == ATOM else f'({code})'}[{slots}]", ATOM
         return Coded(code, tuple(mine), binds)
+
+
+def sizes_in(term: Term) -> Iterator[Size]:
+    """The sizes that a term counts or sums over."""
+    if isinstance(term, Count):
+        yield term.size
+    elif isinstance(term, Sum):
+        yield term.index.size
+    for child in children(term):
+        yield from sizes_in(child)
 
 
 def _is_inverse(term: Term) -> bool:

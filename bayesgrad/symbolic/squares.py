@@ -88,19 +88,18 @@ def _quadratic(poly: Poly, weight: Tensor) -> tuple[tuple[Fraction, Fraction, Fr
             roots.append((b, halves if square else tuple(group), square))
         full = [r for r in roots if r[1]]
         if len(mono.bound) == 1 or len(full) == 1:
-            ((b, root, square),) = full if full else [(None, (), False)]
-            if b is None or not square:
+            if not full or not full[0][2]:
                 return None
+            at, root, _ = full[0]
             single, double = degree == 2 and len(held) == 1, degree == 1 or len(held) == 2
             if single == double:
                 return None
             alpha, gamma = (alpha, gamma + mono.coefficient) if single else (alpha + mono.coefficient, gamma)
-            at = b
         else:
             if len(held) != 2:
                 return None
             beta += mono.coefficient
-            at, root, _ = roots[0][0], tuple(groups[0]), None
+            at, root = roots[0][0], tuple(groups[0])
             if _placed(root, at) != _placed(tuple(groups[1]), roots[1][0]):
                 return None
         name = _placed(root, at)
@@ -134,7 +133,8 @@ def log_bound() -> Minimum:
 def logarithms(poly: Poly, pool: Pool) -> Iterator[Form]:
     """Differences of logarithms with the same nonnegative weight, each as an excess over the bound on log."""
     logs = [(m, *parted) for m in poly if (parted := _parted(m))]
-    todo, out, used = list(poly), [], []
+    todo, out = list(poly), list[Mono]()
+    used: list[Tensor] = []
     for plus, x, weight in logs:
         if plus.coefficient <= 0 or plus not in todo:
             continue
@@ -186,7 +186,7 @@ def _as(mono: Mono, target: Mono, mine: Factors, theirs: Factors) -> dict | None
 
 
 def _slots_of(*atoms: Atom) -> tuple[Index, ...]:
-    return tuple(dict.fromkeys(i for a in atoms for i in a.indices))  # type: ignore[arg-type]
+    return tuple(dict.fromkeys(i for a in atoms for i in a.indices))  # type: ignore[misc]
 
 
 def _excess(x: Atom, z: Atom, number: int) -> Tensor:

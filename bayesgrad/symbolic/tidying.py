@@ -80,12 +80,11 @@ def _written(poly: Poly) -> Term:
     number, common = _content(poly), _common(poly)
     rest = [_divided(mono, number, common) for mono in sorted(poly, key=lambda mono: mono.coefficient / number < 0)]
     groups = _groups(rest)
+    inner: Term
     if len(groups) > 1 and (shared := _shared(rest)):
-        inner: Term = Add(tuple(x for part in shared for x in _terms(_written(part))))
+        inner = Add(tuple(x for part in shared for x in _terms(_written(part))))
     elif len(groups) > 1:
-        inner: Term = Add(
-            tuple(_written(tuple(Mono(m.coefficient, b + m.bound, m.factors) for m in ms)) for b, ms in groups)
-        )
+        inner = Add(tuple(_written(_bound(bound, monos)) for bound, monos in groups))
     else:
         ((bound, monos),) = groups
         inner = _summed(bound, _written(tuple(monos))) if bound else _product(monos[0])

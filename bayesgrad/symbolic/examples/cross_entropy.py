@@ -1,4 +1,4 @@
-"""Cross-entropy with soft targets: the gradient in the logits, and that the entropy of the targets is the least risk."""
+"""Cross-entropy with soft targets: the gradient in the logits, and the least risk of a prediction."""
 
 from sympy import Eq, IndexedBase, Le, Sum, exp, log, symbols
 

@@ -6,7 +6,8 @@ from bayesgrad.symbolic import derive, let
 
 n, m, d, d_v = symbols("n m d d_v", integer=True, nonnegative=True)
 i, j, k, e, c = symbols("i j k e c", integer=True)
-scale, slope, sigma, cap, L = *symbols("scale slope sigma"), symbols("cap", positive=True), Function("L")
+scale, slope, sigma = symbols("scale slope sigma")
+cap, L = symbols("cap", positive=True), Function("L")
 q, K = IndexedBase("q", shape=(n, d)), IndexedBase("k", shape=(m, d))
 v, g, u = IndexedBase("v", shape=(m, d_v)), *(IndexedBase(x, shape=(n, d_v)) for x in "gu")
 M, dist, t, s, a, b = (IndexedBase(x, shape=(n, m)) for x in ("M", "dist", "t", "s", "a", "b"))
