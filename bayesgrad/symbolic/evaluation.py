@@ -256,7 +256,62 @@ class Instance:
                 return d(arg) / value
             case Fn():
                 return d(meaning(term))
+            case Diff(body, Entry(tensor, indices)):
+                return self.bend(body, env, (tensor, tuple(self.index(i, env) for i in indices)), wrt)
         raise NotEvaluated(f"no derivative for {type(term).__name__}")
+
+    def bend(self, term: Term, env: Env, one: tuple[Tensor, tuple[int, ...]], two: Any) -> Number:
+        """The second partial derivative with respect to two concrete entries."""
+        if any(self.body(tensor) is not None for tensor in {one[0], two[0]}) and one[0] is not two[0]:
+            raise NotEvaluated("a second derivative by an entry that depends on others")
+
+        def bent(t: Term, e: Env = env) -> Number:
+            return self.bend(t, e, one, two)
+
+        def both(t: Term, u: Term) -> Number:
+            return self.slope(t, env, one) * self.slope(u, env, two)
+
+        match term:
+            case Num() | Count() | Delta():
+                return ZERO
+            case Entry(tensor, indices):
+                body = self.body(tensor)
+                if tensor.through is not None and {one[0], two[0]} & tensors_of(term):
+                    raise NotEvaluated("a second derivative of what is known by its gradient alone")
+                if tensor in (one[0], two[0]) or body is None:
+                    return ZERO
+                return self.bend(*self._open(tensor, body, tuple(self.index(i, env) for i in indices)), one, two)
+            case Add(terms):
+                return sum((bent(t) for t in terms), ZERO)
+            case Mul((first, *rest)) if rest:
+                other = Mul(tuple(rest)) if len(rest) > 1 else rest[0]
+                left, right = self.value(first, env), self.value(other, env)
+                return bent(first) * right + left * bent(other) + both(first, other) + both(other, first)
+            case Mul((only,)):
+                return bent(only)
+            case Pow(base, 1):
+                return bent(base)
+            case Pow(base, exponent):
+                x = self.value(base, env)
+                curved = exponent * (exponent - 1) * x ** (exponent - 2) * both(base, base)
+                return curved + exponent * x ** (exponent - 1) * bent(base)
+            case Sum(index, body):
+                return sum((bent(body, {**env, index: n}) for n in range(self.size(index.size))), ZERO)
+            case Fn("inv", arg):
+                x = inverse(self.value(arg, env))
+                if x == 0 and not self.vanishes(arg, env):
+                    raise NotEvaluated("1/x has no derivative where x is 0 and not 0 throughout")
+                return 2 * both(arg, arg) * x**3 - bent(arg) * x**2
+            case Fn("exp", arg):
+                return self.exp(arg, env) * (both(arg, arg) + bent(arg))
+            case Fn("log", arg):
+                x = self.value(arg, env)
+                if not x > 0:
+                    raise NotEvaluated("log of a number that is not positive")
+                return bent(arg) / x - both(arg, arg) / x**2
+            case Fn():
+                return bent(meaning(term))
+        raise NotEvaluated(f"no second derivative for {type(term).__name__}")
 
     def _entry_slope(self, tensor: Tensor, at: tuple[int, ...], wrt: tuple[Tensor, tuple[int, ...]]) -> Number:
         if tensor is wrt[0]:

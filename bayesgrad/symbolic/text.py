@@ -51,11 +51,11 @@ def _render(term: Term, names: Names) -> tuple[str, int]:
             return f"δ({_index(left, names)},{_index(right, names)})", ATOM
         case Add(terms):
             texts = [_render(t, names)[0] for t in terms]
-            out = texts[0] + "".join(f" − {t[1:]}" if t.startswith("−") else f" + {t}" for t in texts[1:])
+            out = texts[0] + "".join(f" − {t[1:]}" if t[0] in "−-" else f" + {t}" for t in texts[1:])
             return out, SUM
         case Mul(factors):
-            if isinstance(factors[0], Num) and factors[0].value == -1 and len(factors) == 2:
-                return "−" + _wrap(factors[1], names, PRODUCT), PRODUCT
+            if isinstance(factors[0], Num) and factors[0].value == -1 and len(factors) > 1:
+                return "−" + _wrap(factors[1] if len(factors) == 2 else Mul(factors[1:]), names, PRODUCT), PRODUCT
             out = ""
             for factor in factors:
                 if isinstance(factor, Fn) and factor.name == "inv":
