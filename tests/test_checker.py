@@ -176,7 +176,7 @@ def test_what_is_equal_is_not_less():
 # -- attacks -----------------------------------------------------------------------------------------------------------
 
 TRUE_AS_PRINTED = {  # the means is dishonest, or the hypotheses say nothing; what is printed as proved is true
-    "two_free_indices_of_one_name": ["for all i∈n, i~2∈n: ∂x[i]/∂x[i~2] = δ[i,i~2]"],
+    "two_free_indices_of_one_name": ["for all i∈n, i~2∈n: ∂x[i]/∂x[i~2] = delta(i,i~2)"],
     "index_free_in_one_side_and_bound_in_the_other": ["for all i∈n: Σ_{i'∈n} x[i'] = Σ_{i'∈n} x[i'] + 0·x[i]"],
     "two_tensors_of_one_name": ["for all i∈n: T[i]·T~2[i] = T~2[i]·T[i]"],
     "fact_that_holds_under_a_condition": ["0 ≤ c", "  given 0 ≤ c"],
