@@ -584,7 +584,8 @@ def not_negative(p: Sequence[Mono]) -> bool:
         by_kind = surely(a) or square(a) or a[0] == "count" or (a[0] == "entry" and a[1].kind != "real")
         return by_kind or power % 2 == 0 or (a[0] == "inv" and not_negative(a[1]))
 
-    return all(m.coefficient > 0 and all(good(*f) for f in m.factors) for m in p)
+    monos = p if isinstance(p, Poly) and p.tidy else map(tidy, p)
+    return all(m.coefficient > 0 and all(good(*f) for f in m.factors) for m in monos)
 
 
 def settled(p: Sequence[Mono]) -> bool:

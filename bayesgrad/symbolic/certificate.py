@@ -437,4 +437,5 @@ def doubt(claim: Equation, chain: Chain | None = None) -> str:
     with deep():
         book, certificate = (json.loads(text) for text in texts)
         report = checker.Report(book, [certificate])
-    return "; ".join(filter(None, (*report.faults, *map(report.why_not, report.labels["it"]))))
+    lemmas = [f"{lemma.name}: {why}" for lemma, why in report.refused.items()]
+    return "; ".join(filter(None, (*report.faults, *map(report.why_not, report.labels["it"]), *lemmas)))
