@@ -14,7 +14,7 @@ EMPTY: dict[str, Any] = {"format": checker.FORMAT, **{t: {} for t in checker.TAB
 
 
 def read(data: Any) -> Any:
-    return json.loads(dumps(data), object_pairs_hook=checker.once)
+    return json.loads(dumps(data))
 
 
 def replay(claim: Equation, chain: Chain) -> tuple[str, list[str]]:

@@ -51,7 +51,7 @@ def test_it_is_the_trusted_base_and_counted_as_it_is():
     base = trust.base()
     assert base["files"] == ["bayesgrad/checker.py"]
     assert trust.code_lines('"""doc"""\n\n# no\nx = 1  # yes\ny = (\n    2\n)\n') == 4
-    assert base["lines"] == trust.code_lines(FILE.read_text(encoding="utf-8")) <= 990
+    assert base["lines"] == trust.code_lines(FILE.read_text(encoding="utf-8")) <= 920
 
 
 def test_a_copy_of_the_file_alone_is_enough(tmp_path):
@@ -176,7 +176,7 @@ def test_what_is_equal_is_not_less():
 # -- attacks -----------------------------------------------------------------------------------------------------------
 
 TRUE_AS_PRINTED = {  # the means is dishonest, or the hypotheses say nothing; what is printed as proved is true
-    "two_free_indices_of_one_name": ["for all i∈n, i~2∈n: ∂x[i]/∂x[i~2] = δ[i,i~2]"],
+    "two_free_indices_of_one_name": ["for all i∈n, i~2∈n: ∂x[i]/∂x[i~2] = delta(i,i~2)"],
     "index_free_in_one_side_and_bound_in_the_other": ["for all i∈n: Σ_{i'∈n} x[i'] = Σ_{i'∈n} x[i'] + 0·x[i]"],
     "two_tensors_of_one_name": ["for all i∈n: T[i]·T~2[i] = T~2[i]·T[i]"],
     "fact_that_holds_under_a_condition": ["0 ≤ c", "  given 0 ≤ c"],

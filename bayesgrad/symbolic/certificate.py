@@ -435,6 +435,7 @@ def doubt(claim: Equation, chain: Chain | None = None) -> str:
     certificate = claims.certificate("it", lambda other: chain if chain and other is claim else proof_of(other))
     texts = (dumps(claims.json), dumps(certificate))
     with deep():
-        book, certificate = (json.loads(text, object_pairs_hook=checker.once) for text in texts)
+        book, certificate = (json.loads(text) for text in texts)
         report = checker.Report(book, [certificate])
-    return "; ".join(filter(None, (*report.faults, *map(report.why_not, report.labels["it"]))))
+    lemmas = [f"{lemma.name}: {why}" for lemma, why in report.refused.items()]
+    return "; ".join(filter(None, (*report.faults, *map(report.why_not, report.labels["it"]), *lemmas)))
