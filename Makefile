@@ -24,7 +24,7 @@ report: $(READY) ## prove, check, run the quick experiments, render report/build
 	-@$(PY) -m checks --mutants
 	-@$(PY) -m checks
 	-@$(PY) -m bayesgrad.training run --size quick
-	@$(PY) -m report --pdf
+	@$(PY) -m report --pdf --strict
 
 test: $(READY)   ## proof validation (checks/) and the tests of our own machinery (tests/)
 	@$(PY) -m pytest checks/ tests/

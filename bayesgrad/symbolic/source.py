@@ -146,7 +146,8 @@ class _Module:
         return (
             f'"""Gradients that were derived from definitions, and proved:\n\n{says}\n"""\n\n'
             f"{LIBRARIES[library]}\n{helper}"
-            f"def {name}(*, {', '.join(map(self.name, (*self.given, *self.bare)))}):\n{body}\n    return {{{returned}}}\n"
+            f"def {name}(*, {', '.join(map(self.name, (*self.given, *self.bare)))}):\n"
+            f"{body}\n    return {{{returned}}}\n"
         )
 
     def _prologue(self, library: str) -> Iterable[str]:
