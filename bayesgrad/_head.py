@@ -169,9 +169,7 @@ def run_backward(head: Head, made: Forward) -> AttentionGradients[Any]:
         # row their digits (docs/numerics.md). b itself is a product of its own: b - bbar plus bbar would carry rounding
         # errors of its whole row.
         mean = xp.sum(u * made.relative, axis=-1, keepdims=True)
-        values = _arrays.beside(
-            xp, made.centred, _arrays.full_like(xp, made.centred, (*made.centred.shape[:-1], 1), 1.0)
-        )
+        values = _arrays.beside(xp, made.centred, xp.ones_like(made.centred[..., :1]))
         nearly = xp.matmul(_arrays.beside(xp, u, -mean), _arrays.transpose(xp, values))
         b = xp.matmul(u, _arrays.transpose(xp, head.v))
         ds = score_gradient_of(xp, a, nearly)
