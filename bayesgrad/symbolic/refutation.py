@@ -152,9 +152,13 @@ def veto_witness(claim: Witness) -> tuple[Counterexample | None, int]:
     with flint.ctx.workprec(PRECISION):
         try:
             instance.stand(claim.at)
+            told = len(instance.values), len(instance.lookups), len(instance.sizes)
             x, y = (instance.value(side, claim.at) for side in (claim.lhs, claim.rhs))
+            drawn = told != (len(instance.values), len(instance.lookups), len(instance.sizes))
         except (NotEvaluated, KeyError, IndexError):
-            return None, 0
+            drawn = True
+        if drawn:
+            return None, 0  # it is not all there
         wrong = apart(x, y) if claim.relation == "=" else x <= y if claim.relation == ">" else x >= y
         if not wrong:
             return None, 1
