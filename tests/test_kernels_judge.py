@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import bayesgrad
+from bayesgrad.evidence import ROOT
 from bayesgrad.testing import Block, Claims, Recipe, judge
 from bayesgrad.testing.demonstrations import DEMONSTRATIONS
 from bayesgrad.testing.kernels.formats import FORMATS
 from bayesgrad.testing.kernels.ledger import WIDTH, Case, Judgement
-from derivations.evidence import ROOT
 
 FILE = ROOT / "tests" / "_kernels.py"
 FEW = "dtypes=float32,seconds=5,memory=600"
