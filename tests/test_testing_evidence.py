@@ -14,8 +14,7 @@ import pytest
 from bayesgrad import evidence as files
 from bayesgrad.theorems import THEOREMS
 from checks import evidence, ledger, seeds
-from checks.mutation.mutants import load_checks
-from checks.registry import CHECKS, statement_of
+from checks.registry import CHECKS, load_checks, statement_of
 from derivations.wrong_laws import wrong_laws
 
 
