@@ -21,6 +21,9 @@ from checks.profiles import Profile
 REQUIRED = tuple(theorem.label for theorem in THEOREMS if theorem.routes["check"] == "required")
 """The labels that need a check."""
 
+STRICTER = ("strict_markers=true", "strict_config=true")
+"""What pytest makes of the options --strict-markers and --strict-config, which stand in the configuration."""
+
 
 def few(names: Iterable[str]) -> str:
     """The first of some names, and how many more there are."""
@@ -73,7 +76,7 @@ def foreign(config: pytest.Config, before: Mapping[str, str], after: Mapping[str
     found = []
     if config.inipath is None or config.inipath.resolve() != (ROOT / "pyproject.toml").resolve():
         found.append(f"pytest's configuration is {config.inipath}, expected {ROOT / 'pyproject.toml'}")
-    changed = [f"-o {value}" for value in config.getoption("override_ini", None) or ()]
+    changed = [f"-o {value}" for value in config.getoption("override_ini", None) or () if value not in STRICTER]
     changed += [f"-W {value}" for value in config.getoption("pythonwarnings", None) or ()]
     if changed:
         found.append(f"options change the configuration: {', '.join(changed)}")
