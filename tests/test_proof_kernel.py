@@ -377,6 +377,7 @@ SAY_PROVED = {
     "code_route.py": "the verdict of another route: shipped code against the statement",
     "exact_instances.py": "the verdict of another route: explicit sizes in exact arithmetic",
     "enumerations.py": "the same route where all outcomes are listed",
+    "sympy_sizes.py": "the verdict of another route: SymPy at explicit sizes, which can only object",
     "certificates.py": "the word of the independent checker, beside the kernel's",
 }
 
