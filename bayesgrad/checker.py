@@ -1304,7 +1304,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--label", action="append", help="check this result of the book alone (may be repeated)")
     parser.add_argument("--letters", action="store_true", help="print definitions and kinds of the letters too")
     args = parser.parse_args(argv)
-    sys.setrecursionlimit(20_000)
     files = [f for path in args.certificates for f in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
     try:
         report = Report(load(args.book), [load(f) for f in files])
@@ -1323,4 +1322,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    sys.setrecursionlimit(20_000)  # here alone: a caller of main() keeps the limit that it has
     sys.exit(main())

@@ -47,7 +47,9 @@ def test_the_command_writes_what_the_checker_reads(tmp_path, capsys):
     assert main(["--certificates", str(tmp_path)]) == 0
     told = capsys.readouterr().out.split()
     assert told[:3] == ["python", "-m", "bayesgrad.checker"]
+    limit = sys.getrecursionlimit()
     assert checker.main([str(ROOT / told[3]), told[4]]) == 0
+    assert sys.getrecursionlimit() == limit  # the caller's process is left as it was
     said = capsys.readouterr().out
     labels = laws.labels()
     assert f"{len(labels)} of {len(labels)} results proved" in said

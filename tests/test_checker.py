@@ -26,7 +26,7 @@ from tests.test_index_calculus import ALIKE, CLOSE
 from tests.test_proof_attacks import ATTACKS, HONEST
 
 FILE = Path(checker.__file__)
-OFTEN = settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+OFTEN = settings(max_examples=120, suppress_health_check=list(HealthCheck))
 n, m, full = Size("n"), Size("m"), Size("f", nonempty=True)
 i, l, j = Index("i", n), Index("l", n), Index("j", m)
 c, x, Q, t = Tensor("c"), Tensor("x", (n,)), Tensor("Q", (n, n)), Tensor("t", (), "positive")

@@ -321,7 +321,7 @@ def _put(data, path, value):
 PLACES = {route: list(_places(fragment)) for route, fragment in sample.fragments().items()}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), route=st.sampled_from(sorted(PLACES)), value=JSON)
 def test_whatever_a_fragment_holds_it_is_evidence_or_one_sentence(tmp_path, data, route, value):
     path = data.draw(st.sampled_from(PLACES[route]))

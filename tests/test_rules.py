@@ -162,14 +162,22 @@ def test_a_vanishing_sum_names_every_entry_or_none():
     D, E = Tensor("D", (size,), "nonnegative"), Tensor("E", (size, size), "nonnegative")
     w = Tensor("w", (size,), "positive")
     at = Lookup("at", (size,), size)
-    assert rules.vanishes_with(total(lambda r: w(r) * D(r), over=size), (D,))
+    one, two = {(D, (None,))}, {(E, (None, None))}
+    assert rules.vanishes_with(total(lambda r: w(r) * D(r), over=size), one)
     assert rules.vanishes_with(
-        total(lambda r: D(r), over=size) + total(lambda r, q: E(r, q), over=(size, size)), (D, E)
+        total(lambda r: D(r), over=size) + total(lambda r, q: E(r, q), over=(size, size)), one | two
     )
-    assert not rules.vanishes_with(total(lambda r: D(at(r)), over=size), (D,))
-    assert not rules.vanishes_with(total(lambda r: E(r, r), over=size), (E,))
-    assert not rules.vanishes_with(total(lambda r: D(r) ** 2, over=size), (E,))
-    assert not rules.vanishes_with(total(lambda r: D(r) + 1, over=size), (D,))
+    assert not rules.vanishes_with(total(lambda r: D(at(r)), over=size), one)
+    assert not rules.vanishes_with(total(lambda r: E(r, r), over=size), two)
+    assert not rules.vanishes_with(total(lambda r: D(r) ** 2, over=size), one)
+    assert not rules.vanishes_with(total(lambda r: D(r) + 1, over=size), one)
+    # one position is no every position, and the other way round
+    p = Index("p", size)
+    assert rules.vanishes_with(w(p) * D(p), {(D, (p,))})
+    assert not rules.vanishes_with(D(p), one)
+    assert not rules.vanishes_with(total(lambda r: D(r), over=size), {(D, (p,))})
+    # what is named must be met: a second tensor that does not occur is not said to vanish
+    assert not rules.vanishes_with(total(lambda r: D(r), over=size), one | two)
 
 
 def test_a_witness_is_written_out_to_the_last_entry():

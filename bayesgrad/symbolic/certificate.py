@@ -437,5 +437,6 @@ def doubt(claim: Equation, chain: Chain | None = None) -> str:
     with deep():
         book, certificate = (json.loads(text) for text in texts)
         report = checker.Report(book, [certificate])
-    lemmas = [f"{lemma.name}: {why}" for lemma, why in report.refused.items()]
+    own = {*report.labels["it"]}
+    lemmas = [f"{lemma.name}: {why}" for lemma, why in report.refused.items() if lemma not in own]
     return "; ".join(filter(None, (*report.faults, *map(report.why_not, report.labels["it"]), *lemmas)))
