@@ -33,7 +33,7 @@ from derivations import laws
 from tests._terms import B, Q, c, i, j, l, look, m, n, polynomials, positives, x
 
 LABELS = laws.labels()
-OFTEN = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+OFTEN = settings(max_examples=300, suppress_health_check=list(HealthCheck))
 
 
 def again(book: Book, term: Term) -> Term:

@@ -117,7 +117,7 @@ def test_shrinking_ends_at_a_small_readable_block() -> None:
     least = find(
         strategies.heads(),
         lambda head: head.q.shape[0] >= 2 and head.mask is not None,
-        settings=settings(max_examples=2000, database=None, suppress_health_check=list(HealthCheck)),
+        settings=settings(max_examples=2000, suppress_health_check=list(HealthCheck)),
     )
     # Every entry is back at its base, an eighth.
     assert np.array_equal(least.q * 8, np.round(least.q * 8))
