@@ -53,6 +53,7 @@ Bodies = Mapping[Tensor, Callable[..., Any] | None]  # None: drawn, although it 
 ZERO, ONE = flint.fmpq(0), flint.fmpq(1)
 PRIMES = 10**6, 10**7  # where formal exps are drawn from
 LARGEST = 1 << 12  # powers; an exp of an exp has none that could be written down
+ENDLESS = 1_000_000  # summands that one instance may have
 FACTORED = 400  # bits of a number whose formal log is taken: it is a product of small primes, or it has none
 ROOT = 2  # formal exps are prime**ROOT, so that exp(x/2) exists
 
@@ -113,6 +114,7 @@ class Instance:
         self.values: dict[tuple[Tensor, tuple[int, ...]], Number] = {}
         self.lookups: dict[tuple[Lookup, tuple[int, ...]], int] = {}
         self.scope: Env = {}
+        self.work = 0
         self.forget()
 
     def forget(self) -> None:
@@ -135,6 +137,13 @@ class Instance:
             taken = set(self.sizes.values())
             self.sizes[size] = self.random.choice([n for n in (2, 3) if n not in taken] or [2, 3])
         return self.sizes[size]
+
+    def range(self, size: Size) -> range:
+        """The positions of a size, as long as the work has an end."""
+        self.work += self.size(size)
+        if self.work > ENDLESS:
+            raise NotEvaluated("more summands than anybody waits for")
+        return range(self.size(size))
 
     def index(self, index: AnyIndex, env: Env) -> int:
         if isinstance(index, At):
@@ -205,7 +214,7 @@ class Instance:
             case Pow(base, exponent):
                 return self.value(base, env) ** exponent
             case Sum(index, body):
-                return sum((self.value(body, {**env, index: n}) for n in range(self.size(index.size))), ZERO)
+                return sum((self.value(body, {**env, index: n}) for n in self.range(index.size)), ZERO)
             case Fn("inv", arg):
                 return inverse(self.value(arg, env))
             case Fn("exp", arg):
@@ -241,7 +250,7 @@ class Instance:
             case Pow(base, exponent):
                 return self.value(base, env) ** (exponent - 1) * d(base) * exponent
             case Sum(index, body):
-                return sum((d(body, {**env, index: n}) for n in range(self.size(index.size))), ZERO)
+                return sum((d(body, {**env, index: n}) for n in self.range(index.size)), ZERO)
             case Fn("inv", arg):
                 value = self.value(arg, env)
                 if value == 0 and not self.vanishes(arg, env):
@@ -304,7 +313,7 @@ class Instance:
             case Pow(base, _) | Fn("inv", base):
                 return self.vanishes(base, env)
             case Sum(index, body):
-                return all(self.vanishes(body, {**env, index: n}) for n in range(self.size(index.size)))
+                return all(self.vanishes(body, {**env, index: n}) for n in self.range(index.size))
         return False
 
     def exp(self, arg: Term, env: Env) -> Number:
@@ -430,7 +439,7 @@ class Formal(Instance):
                 return _product([self._symbolic(base, env)] * exponent)
             case Sum(index, body):
                 out = {}
-                for n in range(self.size(index.size)):
+                for n in self.range(index.size):
                     _add(out, self._symbolic(body, {**env, index: n}))
                 return {k: v for k, v in out.items() if v != 0}
             case Entry(tensor, indices):
@@ -471,5 +480,5 @@ def _order(atom: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def positions(instance: Instance, free: Sequence[Index]) -> list[dict[Index, int]]:
     """All positions that some indices can take together."""
-    ranges = [range(instance.size(index.size)) for index in free]
+    ranges = [instance.range(index.size) for index in free]
     return [dict(zip(free, at, strict=True)) for at in itertools.product(*ranges)]
