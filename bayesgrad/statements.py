@@ -1,8 +1,12 @@
 """The statement of every result as TeX, generated from the claims that were proved. Do not edit."""
 
 STATEMENTS: dict[str, str] = {
-    "lemma.log-bound": ("t - 1 - \\log t \\ge 0"),
-    "lemma.gibbs": ("0 \\le \\sum_{y=1}^{m} S_{y} \\, p_{y} \\, \\left(\\log p_{y} - \\log q_{y}\\right)"),
+    "lemma.log-bound": (
+        "t - 1 - \\log t \\ge 0"
+    ),
+    "lemma.gibbs": (
+        "0 \\le \\sum_{y=1}^{m} S_{y} \\, p_{y} \\, \\left(\\log p_{y} - \\log q_{y}\\right)"
+    ),
     "lemma.variance-form": (
         "\\sum_{j=1}^{m} a_{j} \\, h_{j}^{2} - {\\left(\\sum_{j=1}^{m} a_{j} \\, h_{j}\\right)}^{2} = "
         "\\tfrac{1}{2} \\, \\sum_{j=1}^{m}\\, \\sum_{k=1}^{m} a_{j} \\, a_{k} \\, \\left(h_{j} - "
@@ -12,7 +16,9 @@ STATEMENTS: dict[str, str] = {
         "l' - l = \\sum_{j=1}^{m} r_{j} \\, {c'}_{j} - \\sum_{j=1}^{m} r_{j} \\, c_{j} - "
         "\\sum_{j=1}^{m} r_{j} \\, \\left(\\log r_{j} - \\log {r'}_{j}\\right)"
     ),
-    "bayes.chain-rule": ("S = -\\log J"),
+    "bayes.chain-rule": (
+        "S = -\\log J"
+    ),
     "bayes.hmm-filter": (
         "\\mu_{s} = \\alpha_{s} \\qquad \\frac{\\sum_{w=1}^{W}\\, \\sum_{s=1}^{S}\\, \\sum_{r=1}^{S} "
         "J_{ws} \\, T_{sr} \\, E_{ro}}{\\sum_{s=1}^{S} \\alpha_{s}} = \\sum_{r=1}^{S} "
@@ -43,15 +49,23 @@ STATEMENTS: dict[str, str] = {
         "a_{ik} \\, a_{il} \\qquad \\sum_{k=1}^{m} \\left(\\delta_{j,k} \\, a_{ij} - a_{ij} \\, "
         "a_{ik}\\right) \\, M_{ik} = 0"
     ),
-    "loss.logit-gradient": ("\\frac{\\partial L}{\\partial z_{ic}} = \\tau_{i} \\, p_{ic} - t_{ic}"),
-    "attention.weight-gradient": ("\\frac{\\partial L}{\\partial a_{ij}} = b_{ij}"),
+    "loss.logit-gradient": (
+        "\\frac{\\partial L}{\\partial z_{ic}} = \\tau_{i} \\, p_{ic} - t_{ic}"
+    ),
+    "attention.weight-gradient": (
+        "\\frac{\\partial L}{\\partial a_{ij}} = b_{ij}"
+    ),
     "attention.routing-law": (
         "\\frac{\\partial L}{\\partial s_{ij}} = a_{ij} \\, \\left(b_{ij} - \\bar b_{i}\\right) \\qquad "
         "\\frac{\\partial L}{\\partial s_{ij}} = -a_{ij} \\, A_{ij} \\qquad \\frac{\\partial "
         "L}{\\partial s_{ij}} = \\sum_{k=1}^{m} \\frac{\\partial a_{ij}}{\\partial s_{ik}} \\, b_{ik}"
     ),
-    "attention.delta-identity": ("\\sum_{k=1}^{m} a_{ik} \\, b_{ik} = \\sum_{c=1}^{d_{v}} u_{ic} \\, g_{ic}"),
-    "attention.value-law": ("\\frac{\\partial L}{\\partial v_{jc}} = \\sum_{i=1}^{n} a_{ij} \\, u_{ic}"),
+    "attention.delta-identity": (
+        "\\sum_{k=1}^{m} a_{ik} \\, b_{ik} = \\sum_{c=1}^{d_{v}} u_{ic} \\, g_{ic}"
+    ),
+    "attention.value-law": (
+        "\\frac{\\partial L}{\\partial v_{jc}} = \\sum_{i=1}^{n} a_{ij} \\, u_{ic}"
+    ),
     "attention.query-law": (
         "\\frac{\\partial L}{\\partial q_{ie}} = \\varsigma \\, \\sum_{j=1}^{m} a_{ij} \\, "
         "\\left(b_{ij} - \\bar b_{i}\\right) \\, k_{je}"
@@ -60,7 +74,9 @@ STATEMENTS: dict[str, str] = {
         "\\frac{\\partial L}{\\partial k_{je}} = \\varsigma \\, \\sum_{i=1}^{n} a_{ij} \\, "
         "\\left(b_{ij} - \\bar b_{i}\\right) \\, q_{ie}"
     ),
-    "attention.upstream": ("\\frac{\\partial L}{\\partial g_{ic}} = \\sum_{y=1}^{C} r_{iy} \\, W^O_{cy}"),
+    "attention.upstream": (
+        "\\frac{\\partial L}{\\partial g_{ic}} = \\sum_{y=1}^{C} r_{iy} \\, W^O_{cy}"
+    ),
     "attention.projection-laws": (
         "\\frac{\\partial L}{\\partial W^Q_{fe}} = \\sum_{r=1}^{n} x_{rf} \\, \\varsigma \\, "
         "\\sum_{j=1}^{m} a_{rj} \\, \\left(b_{rj} - \\bar b_{r}\\right) \\, k_{je} \\qquad "
@@ -91,7 +107,8 @@ STATEMENTS: dict[str, str] = {
         "R_{i}"
     ),
     "dynamics.loss-decrease": (
-        "\\frac{\\partial L}{\\partial h} = -\\sum_{b=1}^{B} \\eta_{b} \\, \\sum_{r=1}^{N} {G^0_{br}}^{2}"
+        "\\frac{\\partial L}{\\partial h} = -\\sum_{b=1}^{B} \\eta_{b} \\, \\sum_{r=1}^{N} "
+        "{G^0_{br}}^{2}"
     ),
     "dynamics.value-step": (
         "\\sum_{j=1}^{m} a_{ij} \\, \\left({v'}_{jc} - v_{jc}\\right) = -\\eta \\, \\sum_{l=1}^{n} "
@@ -146,7 +163,9 @@ STATEMENTS: dict[str, str] = {
         "\\frac{\\partial L}{\\partial v_{jc}} = u_{ic} + \\sum_{l=1}^{n} \\left(1 - "
         "\\delta_{l,i}\\right) \\, a_{lj} \\, u_{lc} - \\left(1 - a_{ij}\\right) \\, u_{ic}"
     ),
-    "em.fisher-identity": ("\\frac{\\partial l}{\\partial c_{j}} = r_{j}"),
+    "em.fisher-identity": (
+        "\\frac{\\partial l}{\\partial c_{j}} = r_{j}"
+    ),
     "em.proximal-e-step": (
         "-\\frac{\\log Z}{\\eta} \\le \\sum_{j=1}^{m} S_{j} \\, a_{j} \\, b_{j} + "
         "\\frac{\\sum_{j=1}^{m} S_{j} \\, a_{j} \\, \\left(\\log a_{j} - \\log a^0_{j}\\right)}{\\eta}"
@@ -177,7 +196,9 @@ STATEMENTS: dict[str, str] = {
         "\\eta = 1) \\qquad L''' > L \\quad (s = (0, 0),\\; v = (5, -3),\\; W^O = (0, 1, -1),\\; t = "
         "(1, 0, 0),\\; \\eta = 1)"
     ),
-    "bayes.risk-decomposition": ("R = H + \\sum_{x=1}^{X} w_{x} \\, \\mathrm{KL}_{x}"),
+    "bayes.risk-decomposition": (
+        "R = H + \\sum_{x=1}^{X} w_{x} \\, \\mathrm{KL}_{x}"
+    ),
     "bayes.posterior-predictive": (
         "H \\le R \\qquad \\frac{\\sum_{t=1}^{\\Theta} P_{tcxy}}{\\sum_{\\theta=1}^{\\Theta}\\, "
         "\\sum_{y'=1}^{Y} P_{\\theta,c,x,y'}} = \\sum_{t=1}^{\\Theta} h_{tc} \\, f_{txy}"

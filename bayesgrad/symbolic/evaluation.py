@@ -105,10 +105,12 @@ class Instance:
         sizes: Mapping[Size, int] | None = None,
         bodies: Bodies | None = None,
         corner: bool = False,
+        sparse: bool = False,
     ):
         self.random = random.Random(seed)
         self.spread = spread
-        self.corner = corner  # sizes 0 and 1, and many entries 0
+        self.corner = corner  # sizes 0 and 1
+        self.sparse = corner or sparse  # many entries 0
         self.sizes: dict[Size, int] = dict(sizes or {})
         self.bodies = dict(bodies or {})
         self.values: dict[tuple[Tensor, tuple[int, ...]], Number] = {}
@@ -161,7 +163,7 @@ class Instance:
     def draw(self, tensor: Tensor) -> Number:
         if tensor.kind == "indicator":
             return flint.fmpq(int(self.random.random() < 0.7))
-        if self.corner and tensor.kind != "positive" and self.random.random() < 0.4:
+        if self.sparse and tensor.kind != "positive" and self.random.random() < 0.4:
             return ZERO
         top = self.random.randint(1, self.spread)
         sign = self.random.choice((-1, 1)) if tensor.kind == "real" else 1

@@ -29,7 +29,8 @@ from bayesgrad.symbolic.terms import (
 )
 
 Names = dict[Index, str]
-SUM, PRODUCT, ATOM = 0, 1, 2  # how tightly a rendering binds
+SUM, PRODUCT, ATOM, POWER = 0, 1, 2, 3  # how tightly a rendering binds; nothing binds like the base of a power
+LETTERS = (Num, Count, Entry, Delta)  # what takes an exponent as it stands
 
 
 GREEK = {"alpha", "beta", "gamma", "delta", "epsilon", "eta", "theta", "lambda", "mu", "pi", "rho", "sigma", "tau"}
@@ -41,6 +42,8 @@ ESCAPES = {c: rf"\{c}" for c in "%&#${}"} | {"~": r"\sim ", "^": r"\hat{}", "\\"
 
 def name(text: str) -> str:
     """A name in TeX: d_v as d_{v}, Greek letters by their names, other long words upright, nothing left unescaped."""
+    if text.startswith("_"):
+        return r"\_" + name(text[1:])
     head, _, tail = text.partition("_")
     if head in GREEK:
         head = "\\" + head
@@ -89,7 +92,7 @@ def _render(term: Term, names: Names) -> tuple[str, int]:
         case Mul():
             return _product(term, names)
         case Pow(base, exponent):
-            text = _wrap(base, names, ATOM)
+            text = _wrap(base, names, ATOM if isinstance(base, LETTERS) else POWER)
             return f"{{{text}}}^{{{exponent}}}" if "^" in text or "'" in text else f"{text}^{{{exponent}}}", ATOM
         case Sum():
             return _total(term, names), SUM
@@ -105,7 +108,7 @@ def _render(term: Term, names: Names) -> tuple[str, int]:
             bottom = _render(wrt, names)[0]
             if isinstance(body, Entry):
                 return rf"\frac{{\partial {_render(body, names)[0]}}}{{\partial {bottom}}}", ATOM
-            return rf"\frac{{\partial}}{{\partial {bottom}}}\Bigl({tex(body, names)}\Bigr)", ATOM
+            return rf"\frac{{\partial}}{{\partial {bottom}}}\Bigl({tex(body, names)}\Bigr)", PRODUCT
     raise TypeError(type(term).__name__)
 
 
@@ -171,7 +174,8 @@ def _product(term: Term, names: Names) -> tuple[str, int]:
 
 
 def _opens_right(term: Term) -> bool:
-    return isinstance(term, Fn) and term.name in ("log", "tanh")
+    """Whether a rendering reads as if it took in what stands behind it."""
+    return isinstance(term, Diff) or (isinstance(term, Fn) and term.name in ("log", "tanh"))
 
 
 def _total(term: Sum, names: Names) -> str:

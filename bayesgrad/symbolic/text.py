@@ -64,7 +64,7 @@ def _render(term: Term, names: Names) -> tuple[str, int]:
                     out = f"{out}·{_wrap(factor, names, ATOM)}" if out else _wrap(factor, names, PRODUCT)
             return out, PRODUCT
         case Pow(base, exponent):
-            return f"{_wrap(base, names, ATOM)}^{exponent}", ATOM
+            return f"{_wrap(base, names, ATOM + isinstance(base, Diff))}^{exponent}", ATOM
         case Sum(index, body):
             shown = index.name
             while shown in names.values():
