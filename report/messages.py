@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 LANGUAGES = {"en": "English", "zh-Hant": "繁體中文", "ja": "日本語"}
+NAMES_OF_LIBRARIES = {"column.pytorch", "column.flash", "column.sympy"}  # the same in every language
 CATALOGUE = Path(__file__).with_name("messages.toml")
 _VALUE = re.compile(r"\{([a-z_]+)\}")
 

@@ -231,13 +231,8 @@ class Book(Letters):
         expressions = [expression(x) for x in expressions]
         survey = Survey(self)
         with self.all_or_nothing():
-            try:
-                for x in expressions:
-                    survey.visit(x, scope or {})
-            except RecursionError:
-                raise LanguageError(
-                    "expression: nested too deeply to be read; give inner parts names with let"
-                ) from None
+            for x in expressions:
+                survey.visit(x, scope or {})
             survey.settle()
         return Reader(self, survey), expressions
 

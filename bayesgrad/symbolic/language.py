@@ -15,6 +15,8 @@ from typing import Any
 
 import sympy as sp
 
+DEEPEST = 200  # nodes above each other: reading needs a few frames of Python's stack for each, of a thousand
+
 
 class LanguageError(ValueError):
     """An expression that the language does not have, or that says two things at once."""
@@ -72,4 +74,16 @@ def expression(x: Any) -> Any:
         return sp.Integer(x)
     if not isinstance(x, sp.Expr) or isinstance(x, sp.MatrixExpr):
         raise refused(x)
+    if depth(x) > DEEPEST:
+        raise LanguageError(
+            f"expression: nested more than {DEEPEST} deep, too deeply to be read; give inner parts names with let"
+        )
     return x
+
+
+def depth(x: Any) -> int:
+    """How many nodes stand above each other in an expression; counted level by level, so that any depth can be."""
+    level, count = [x], 0
+    while level and count <= DEEPEST:
+        level, count = list({id(arg): arg for node in level for arg in node.args}.values()), count + 1
+    return count

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from bayesgrad.theorems import THEOREMS
+from report.messages import NAMES_OF_LIBRARIES
 
 
 def test_no_request_and_no_word_on_the_console(open_page, address):
@@ -93,7 +94,7 @@ def test_languages(open_page):
              .filter((element) => !/[\\u3040-\\u30ff\\u4e00-\\u9fff]/.test(element.textContent))
              .map((element) => element.dataset.m)"""
     )
-    assert set(english) <= {"column.pytorch", "column.flash"}
+    assert set(english) <= NAMES_OF_LIBRARIES
     headings = page.evaluate(
         """() => [...document.querySelectorAll("main h2, main h3, main h4, nav a, .badge, p.lead")]
              .map((element) => element.textContent).filter((text) => !/[\\u3040-\\u30ff\\u4e00-\\u9fff]/.test(text))"""
