@@ -194,7 +194,7 @@ def test_forward_mode_is_the_derivative_along_the_move() -> None:
 def test_importing_the_kit_imports_no_jax_and_without_jax_nobody_asks_it() -> None:
     script = (
         "import sys\n"
-        "import bayesgrad.testing.engine, bayesgrad.testing.foreign, checks.oracles.padded\n"
+        "import bayesgrad.testing.engine, bayesgrad.testing.kernels.judging, checks.oracles.padded\n"
         "assert 'jax' not in sys.modules\n"
         "sys.modules['jax'] = None\n"  # as if it were not installed
         "from checks.oracles import heads, layers\n"

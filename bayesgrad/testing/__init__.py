@@ -1,7 +1,7 @@
 """Tools for checking attention kernels: strategies, oracles, one tolerance policy, and the engine that uses them.
 
-Needs the extra ``testing`` (PyTorch, Hypothesis, mpmath, pytest). ``python -m bayesgrad.testing`` checks a backward
-function; :mod:`bayesgrad.testing.plugin` does so in pytest. docs/checks.md says how the tolerance is derived.
+Needs the extra ``testing``. ``python -m bayesgrad.testing`` and :func:`judge` judge an attention kernel (see
+docs/judge.md), :mod:`bayesgrad.testing.plugin` does so in pytest. docs/checks.md says how the tolerance is derived.
 
 Names are imported when they are first used, so that a plugin does not load PyTorch before pytest is ready.
 """
@@ -27,11 +27,12 @@ _HOMES = {
     ),
     "models": ("Hmm", "Joint", "NoisyChain", "Pairs", "Sequences", "Simplex"),
     "corners": ("CORNERS", "Corner", "violations"),
-    "capabilities": ("Capabilities",),
-    "cases": ("Finding", "Ledger"),
-    "foreign": ("check", "judge"),
-    "large": ("Recipe",),
-    "profiles": ("PROFILES", "Profile"),
+    "kernels.blocks": ("Block",),
+    "kernels.claims": ("Claims",),
+    "kernels.judging": ("Court", "judge"),
+    "kernels.ledger": ("Case", "Judgement"),
+    "kernels.recipes": ("Recipe",),
+    "plugin": ("each_case",),
     "strategies": ("heads", "hmms", "joints", "layers", "logits", "pairs", "sequences", "simplices"),
     "tolerance": ("compare", "tolerance"),
 }

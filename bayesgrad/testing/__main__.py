@@ -1,82 +1,154 @@
-"""``python -m bayesgrad.testing my_module:my_backward``: our checks of a backward function, and a ledger for it."""
+"""``python -m bayesgrad.testing kernel.py:backward``: judge an attention kernel, case by case."""
 
 from __future__ import annotations
 
 import argparse
+import ast
 import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from bayesgrad.testing.kernels.judging import Court
 
 EPILOG = """
-the function: f(q, k, v, u, *, mask, scale) -> (dq, dk, dv) on NumPy arrays q (n, d_k), k (m, d_k), v (m, d_v),
-u = dL/dg (n, d_v), mask (n, m) of booleans (True: may attend) or None; the gradients of L = sum u g in q, k and v.
+a kernel is module:name or file.py:name of
+  backward   f(q, k, v, u, *, mask, scale, ...) -> (dq, dk, dv), u = dL/dcontext
+  --forward  f(q, k, v, ...) -> context or (context, lse); the framework takes the
+             derivative. Arguments are passed by keyword if they are claimed: mask
+             (True: may attend), scale, bias, slopes, softcap, sink, dropout, dlse.
 
-what it claims: names and values with commas between them; what is not claimed is not held against it.
-  equal_widths        values only as wide as keys           widths=8         d_k and d_v are multiples of 8
-  masks=rows          no query without a key (none: no mask at all)
-  scale=no            the scale 1/sqrt(d_k) only            huge=no          no scores beyond the range of exp
-  empty=no            no call without keys                  unseen_nan=no    no NaN at keys that nobody sees
-  largest=1024        up to 1024 queries and keys (130): blocks of every length up to there are drawn too
-  dtypes=float32+float16 (float64+float32); bfloat16 comes in float32 arrays and stands alone
+claims: names and values with commas between them; what is not claimed is not asked.
+  dtypes=float32+float16       of float64, float32, tf32, float16, bfloat16
+  masks=none | keys | any      what it is handed (any)
+  masks=causal-lower-right     what it makes itself: the last query at the last key;
+        causal-upper-left      the first at the first; window-... with window=4:0
+        keys+causal-...        both
+  scale=no equal_widths widths=8 lengths=16 largest=1024 widest=128 square
+  heads=no groups              with --layout bhnd or bnhd
+  bias sink lse =yes|gradient, alibi=lower-right, softcap, dropout
+  empty_rows unseen_nan no_keys (not asked unless claimed), huge=no, subnormal=no
+  strided=no readonly=no deterministic=no fixed_shapes forward_mode second
+  seconds=20 memory=4096 (MB)  the limits of one call
 
-example: python -m bayesgrad.testing kernel.py:backward --claims equal_widths,masks=rows,dtypes=float32,largest=300
+examples:
+  python -m bayesgrad.testing kernel.py:backward --claims masks=none,dtypes=float32
+  python -m bayesgrad.testing --framework torch --layout bhnd --names mask=attn_mask \\
+      --forward torch.nn.functional:scaled_dot_product_attention
 
-exit status: 0 if every claimed case is ok, 1 if some are not, 2 if the arguments make no sense
+exit status: 0 every case is ok, 1 some are not, 2 the arguments make no sense
 """
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Check, print, and answer with the exit status."""
-    from bayesgrad.testing.capabilities import Capabilities
-    from bayesgrad.testing.foreign import check, load
+def _pairs(text: str) -> dict[str, Any]:
+    """``a=1,b=x`` as a dict; values are Python literals, or words. Commas within brackets belong to the value."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    found: dict[str, Any] = {}
+    for part in filter(None, (part.strip() for part in parts)):
+        name, equals, value = part.partition("=")
+        if not equals or not name.isidentifier():
+            raise ValueError(f"got {part!r}, expected name=value")
+        try:
+            found[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            found[name] = value
+    return found
 
-    parser = argparse.ArgumentParser(
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments."""
+    made = argparse.ArgumentParser(
         prog="python -m bayesgrad.testing",
-        description=__doc__.replace("``", ""),  # type: ignore[union-attr]
+        description="Judge an attention kernel: every case in a process of its own, tolerances derived entry by entry.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("function", nargs="?", help="module:name or file.py:name")
-    demonstrations = ("torch", "right", "wrong", "bayesgrad")
-    parser.add_argument("--demo", choices=demonstrations, help="check a demonstration instead")
-    parser.add_argument("--claims", default=None, metavar="CLAIMS", help="what it claims, see below (everything)")
-    parser.add_argument("--only", action="append", default=[], metavar="CASE", help="cases with this in their name")
-    parser.add_argument("--examples", type=int, default=200, help="random blocks a case (200)")
-    parser.add_argument("--seed", type=int, default=0, help="another seed draws other blocks (0)")
-    options = parser.parse_args(arguments)
-    if (options.function is None) == (options.demo is None):
-        parser.error("function: give module:name, or --demo, and not both")
-    edge: list[str] = []
-    try:
-        claimed = None if options.claims is None else Capabilities.parse(options.claims)
-        if options.demo is not None:
-            from bayesgrad.testing.demonstrations import DEMONSTRATIONS, torch_at_the_edge
-
-            function, usual = DEMONSTRATIONS[options.demo]
-            edge = torch_at_the_edge() if options.demo == "torch" else []
-        else:
-            function, usual = load(options.function), Capabilities()
-        ledger = check(
-            function,
-            claimed or usual,
-            name=options.function or f"demonstration {options.demo!r}",
-            examples=options.examples,
-            seed=options.seed,
-            only=options.only,
-            progress=_tell,
+    made.add_argument("backward", nargs="?", help="a backward function, module:name or file.py:name")
+    made.add_argument("--forward", metavar="KERNEL", help="a forward function instead")
+    made.add_argument("--demo", choices=("right", "wrong"), help="a demonstration instead")
+    made.add_argument("--reference", metavar="KERNEL", help="a function of the same form that must be right, too")
+    made.add_argument("--framework", default="numpy", help="numpy, torch, jax, mlx, tinygrad or autograd (numpy)")
+    made.add_argument("--device", default="", help="where its tensors are: cpu, cuda, ...")
+    made.add_argument("--layout", default="", help="nd, bhnd or bnhd: (n, d), (batch, heads, n, d), ... (nd)")
+    made.add_argument("--claims", default="", metavar="CLAIMS", help="what it claims, see below")
+    made.add_argument("--names", default="", metavar="A=B", help="its own names of arguments; mask=~m: True is hidden")
+    made.add_argument(
+        "--with", dest="options", default="", metavar="A=B", help="further arguments, such as causal=True"
+    )
+    made.add_argument("--only", action="append", default=[], metavar="CASE", help="cases with this in their name")
+    made.add_argument("--list", action="store_true", help="list the cases, and run none")
+    made.add_argument("--examples", type=int, default=0, help="so many blocks of the design only (0: all)")
+    made.add_argument("--seed", type=int, default=0, help="another seed makes other numbers (0)")
+    made.add_argument("--fail-fast", action="store_true", help="stop at the first failure")
+    for name in ("log", "json", "junit"):
+        made.add_argument(
+            f"--{name}", metavar="FILE", help=f"write the {'lines' if name == 'log' else name} there, too"
         )
-    except ValueError as error:
-        parser.error(str(error))
-    _tell("")
-    print("\n".join(ledger.lines()))
-    if edge:
-        print("\noutside its claims:")
-        print("\n".join(f"  {sentence}" for sentence in edge))
-    return 0 if ledger.good else 1
+    return made
 
 
-def _tell(case: str) -> None:
-    """The case that runs now, on one line of a terminal."""
-    if sys.stderr.isatty():
-        print(f"\r\033[K{case}", end="", file=sys.stderr, flush=True)
+def summoned(arguments: Sequence[str] | None, options: argparse.Namespace | None = None) -> Court:
+    """The court that the arguments ask for, not yet started. Raises ValueError, with one sentence."""
+    from bayesgrad.testing.demonstrations import DEMONSTRATIONS
+    from bayesgrad.testing.kernels.judging import Court
+
+    if options is None:
+        asked = parser()
+        asked.exit_on_error = False
+        asked.error = _refuse  # type: ignore[method-assign, assignment]
+        options = asked.parse_args(arguments)
+    if sum(x is not None for x in (options.backward, options.forward, options.demo)) != 1:
+        raise ValueError("function: give a backward function, --forward or --demo, and one of them only")
+    return Court(
+        backward=options.backward or DEMONSTRATIONS.get(options.demo),
+        forward=options.forward,
+        **{name: getattr(options, name) for name in ("reference", "framework", "device", "layout", "claims")},
+        **{name: getattr(options, name) for name in ("only", "examples", "seed")},
+        names=_pairs(options.names),
+        options=_pairs(options.options),
+    )
+
+
+def _refuse(message: str) -> NoReturn:
+    raise ValueError(message)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Judge, print, and answer with the exit status."""
+    asked = parser()
+    options = asked.parse_args(arguments)
+    try:
+        court = summoned(None, options)
+        for path in filter(None, (options.log, options.json, options.junit)):
+            if not Path(path).resolve().parent.is_dir():
+                raise ValueError(f"{path}: expected a file in a folder that there is")
+            Path(path).write_text("", encoding="utf-8")
+        if options.list:
+            print("\n".join(plan.name for plan in court.plans))
+            return 0
+        court.start()
+    except (ValueError, OSError) as error:
+        asked.exit(2, f"{asked.prog}: error: {error}\n")
+
+    def say(line: str) -> None:
+        print(line, flush=True)
+        if options.log:
+            with Path(options.log).open("a", encoding="utf-8") as log:
+                print(line, file=log)
+
+    with court:
+        judgement = court.run(fail_fast=options.fail_fast, tell=say)
+    for name in ("json", "junit"):
+        if getattr(options, name):
+            Path(getattr(options, name)).write_text(getattr(judgement, name)() + "\n", encoding="utf-8")
+    return 0 if judgement.good else 1
 
 
 if __name__ == "__main__":

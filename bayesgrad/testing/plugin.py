@@ -1,123 +1,115 @@
-"""A pytest plugin that checks backward functions: ``pytest -p bayesgrad.testing.plugin``.
+"""The judge in pytest: one test a case, which can be selected with -k, expected to fail, and run beside other tests.
 
-In a test, the fixture ``check_backward`` runs all cases and fails with the ledger:
+On the command line, with the arguments of ``python -m bayesgrad.testing``:
 
-    def test_my_kernel(check_backward):
-        check_backward(my_backward, equal_widths=True, masks="rows")
+    pytest --judge "kernel.py:backward --claims masks=none,dtypes=float32"
 
-On the command line, ``--backward module:name`` (repeatable) adds one test a function; its claims are given by
-``--backward-claims equal_widths,masks=rows,...``. Every ledger is printed after the tests, also under pytest-xdist.
+In a test file:
+
+    from bayesgrad.testing import each_case
+    test_mine = each_case(backward=my_backward, claims="masks=none", xfail={"tied huge": "keeps a log-sum-exp"})
+
+pytest finds this plugin by its entry point.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import atexit
+import shlex
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from bayesgrad.testing.cases import Ledger
+    from bayesgrad.testing.kernels.design import Plan
+    from bayesgrad.testing.kernels.judging import Court
 
-_PROPERTY = "bayesgrad ledger"
-
-
-class NotGood(AssertionError):
-    """A backward function that fails a claimed case; the message is its ledger."""
+_COURTS = pytest.StashKey[list[Any]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """--backward, --backward-claims, --backward-examples."""
-    group = parser.getgroup("bayesgrad", "checks of attention backward functions")
-    group.addoption("--backward", action="append", default=[], help="module:name of f(q, k, v, u, *, mask, scale)")
-    group.addoption("--backward-claims", default="", help="what it claims, e.g. equal_widths,masks=rows,largest=64")
-    group.addoption("--backward-examples", type=int, default=100, help="random blocks a case (100)")
+    """--judge."""
+    group = parser.getgroup("bayesgrad", "the judge of attention kernels")
+    group.addoption("--judge", action="append", default=[], help="arguments of python -m bayesgrad.testing, quoted")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """A look at the options before any test runs."""
-    option = config.option
-    if option.backward_examples < 1:
-        raise pytest.UsageError(f"--backward-examples: got {option.backward_examples}, expected at least 1")
-    if option.backward_claims:
-        from bayesgrad.testing.capabilities import Capabilities
+class JudgedItem(pytest.Item):
+    """One case of a kernel named by --judge."""
 
-        try:
-            Capabilities.parse(option.backward_claims)
-        except ValueError as error:
-            raise pytest.UsageError(f"--backward-claims: {error}") from None
-
-
-class BackwardItem(pytest.Item):
-    """One function named by --backward."""
-
-    path_to: str
-    function: Callable[..., Any]
+    court: Court
+    plan: Plan
 
     def runtest(self) -> None:
-        """Run all cases; NotGood with the ledger if a claimed one is not ok."""
-        from bayesgrad.testing.capabilities import Capabilities
-        from bayesgrad.testing.foreign import check
+        """Judge the case."""
+        _judge(self.court, self.plan)
 
-        option = self.config.option
-        claims = Capabilities.parse(option.backward_claims)
-        settle(self, check(self.function, claims, name=self.path_to, examples=option.backward_examples))
-
-    def repr_failure(self, excinfo: Any, style: Any = None) -> str:
-        """The ledger alone, without a traceback through us."""
-        return str(excinfo.value)
+    def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
+        """The lines of the case alone, without a traceback through us."""
+        return str(excinfo.value) if isinstance(excinfo.value, NotOk | ValueError) else super().repr_failure(excinfo)
 
     def reportinfo(self) -> tuple[str, None, str]:
         """Where pytest says that it stands."""
-        return self.path_to, None, f"backward: {self.path_to}"
+        return self.court.judgement.function, None, self.name
 
 
-def settle(item: pytest.Item, ledger: Ledger) -> None:
-    """Keep the ledger for the summary, and fail if it is not good."""
-    item.user_properties.append((_PROPERTY, "\n".join(ledger.lines())))
-    if not ledger.good:
-        raise NotGood("\n".join(ledger.lines()))
+class NotOk(AssertionError):
+    """A case that is not ok; the message is its lines."""
 
 
+def _judge(court: Court, plan: Plan) -> None:
+    __tracebackhide__ = True
+    case = court.case(plan)
+    if not case.good:
+        raise NotOk("\n".join(case.lines()))
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
-    """One more test for each --backward; a function that cannot be imported ends the session before any test."""
-    for path in config.option.backward:
-        from bayesgrad.testing.foreign import load
+    """The cases of each --judge; a kernel that cannot be judged ends the session before any test."""
+    courts = config.stash.setdefault(_COURTS, [])
+    for text in config.option.judge:
+        from bayesgrad.testing.__main__ import summoned
 
         try:
-            function = load(path)
+            court = summoned(shlex.split(text)).start()
         except ValueError as error:
-            raise pytest.UsageError(f"--backward: {error}") from None
-        item = BackwardItem.from_parent(session, name=f"backward[{path}]")
-        item.path_to, item.function = path, function
-        items.append(item)
+            raise pytest.UsageError(f"--judge: {error}") from None
+        courts.append(court)
+        for plan in court.plans:
+            item = JudgedItem.from_parent(session, name=f"{court.judgement.function}[{plan.name}]")
+            item.court, item.plan = court, plan
+            items.append(item)
 
 
-@pytest.fixture
-def check_backward(request: pytest.FixtureRequest) -> Callable[..., Ledger]:
-    """``check_backward(function, **capabilities)`` runs all cases and fails with the ledger of what is not ok."""
-
-    def run(function: Callable[..., Any], *, name: str = "", examples: int | None = None, **claims: Any) -> Ledger:
-        from bayesgrad.testing.capabilities import Capabilities
-        from bayesgrad.testing.foreign import check
-
-        number = request.config.option.backward_examples if examples is None else examples
-        ledger = check(function, Capabilities(**claims), name=name, examples=number)
-        settle(request.node, ledger)
-        return ledger
-
-    return run
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the kernels' processes."""
+    for court in config.stash.get(_COURTS, []):
+        court.close()
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """The ledgers of all functions, from the reports' properties: these come from xdist's workers too."""
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if getattr(report, "when", "") != "call":
-                continue
-            for name, text in report.user_properties:
-                if name == _PROPERTY:
-                    lines = str(text).splitlines()
-                    terminalreporter.section(f"backward function {lines[0]}")
-                    for line in lines:
-                        terminalreporter.write_line(line)
+def each_case(candidate: Any = None, *, xfail: Mapping[str, str] | None = None, **how: Any) -> Callable[[str], None]:
+    """A test for every case of a kernel; arguments as of :func:`bayesgrad.testing.judge`.
+
+    ``xfail``: a part of the names of cases that are expected to fail -> the reason. Raises ValueError for bad input,
+    also for an ``xfail`` that fits no case.
+    """
+    from bayesgrad.testing.kernels.judging import Court
+
+    court = Court(candidate, **how)
+    atexit.register(court.close)
+    plans = {plan.name: plan for plan in court.plans}
+    expected = dict(xfail or {})
+    for text in expected:
+        if not any(text in name for name in plans):
+            raise ValueError(f"xfail: no case has {text!r} in its name, expected some of {'; '.join(plans)}")
+
+    def marks(name: str) -> list[pytest.MarkDecorator]:
+        return [pytest.mark.xfail(reason=why, strict=True) for text, why in expected.items() if text in name]
+
+    @pytest.mark.parametrize("case", [pytest.param(name, marks=marks(name), id=name) for name in plans])
+    def test(case: str) -> None:
+        __tracebackhide__ = True
+        _judge(court, plans[case])
+
+    return test
