@@ -1,4 +1,4 @@
-"""The two tables of README.md, each written between two markers, and the check that they are not stale.
+"""The two tables of README.md, each written between two markers, its picture, and the check that they are not stale.
 
 The status of every result: verdicts and counts of wrong laws, nothing that depends on the machine or the clock, so that
 a comparison means something everywhere. What the published claims came to: verdicts and effects of the committed
@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bayesgrad.evidence import ROOT, BadEvidence
-from bayesgrad.evidence.status import SYMBOLIC
+from bayesgrad.evidence import ROOT, BadEvidence, write_bytes
+from bayesgrad.evidence.status import RESTS, SYMBOLIC
+from report import cover
 from report.context import Context
 from report.sections.summary import effect
 
@@ -74,31 +75,53 @@ def _parts(text: str, path: Path, markers: tuple[str, str]) -> tuple[str, str, s
     return before, inside, after
 
 
-def _found(text: str, path: Path, markers: tuple[str, str]) -> list[tuple[str, ...]]:
+def cells(text: str, path: Path, markers: tuple[str, str]) -> list[tuple[str, ...]]:
     """The cells of the table that is there."""
     _, inside, _ = _parts(text, path, markers)
     lines = (line for line in inside.splitlines() if line.startswith("| "))
     return [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines]
 
 
-def write(context: Context, path: Path = README) -> bool:
-    """Write the tables; true if the file changed."""
+def graph(context: Context) -> cover.Graph:
+    """What the picture draws: the arrows that carry a status, and those that do not."""
+    beside = {label: result["read_with"] for label, result in context.results.items()}
+    return {"rests": context.rests_on, "beside": beside}
+
+
+def write(context: Context, path: Path = README, picture: Path = cover.PATH) -> bool:
+    """Write the tables and the picture; true if a file changed."""
     text = new = path.read_text(encoding="utf-8")
     for markers, made in zip(MARKERS, (table(context), claims(context)), strict=True):
         before, _, after = _parts(new, path, markers)
         new = before + made + after
-    if new == text:
-        return False
-    path.write_text(new, encoding="utf-8")
-    return True
+    svg = cover.drawn(HEADER, rows(context), claim_rows(context), graph(context))
+    changed = False
+    for file, old, made in ((path, text, new), (picture, _text(picture), svg)):
+        if made != old:
+            write_bytes(file, made.encode())
+            changed = True
+    return changed
 
 
-def differences(context: Context, not_run: Mapping[str, Any] | Sequence[str], path: Path = README) -> list[str]:
-    """Where README.md differs from the evidence, as sentences; columns of routes that did not run here are left out."""
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def differences(
+    context: Context, not_run: Mapping[str, Any] | Sequence[str], path: Path = README, picture: Path = cover.PATH
+) -> list[str]:
+    """Where README.md differs from the evidence, as sentences; columns of routes that did not run here are left out.
+
+    The picture is compared with README.md's own tables, which are always there, and its graph with the evidence.
+    """
     text = path.read_text(encoding="utf-8")
-    found, wanted = _found(text, path, MARKERS[0]), [HEADER, *rows(context)]
+    found, wanted = cells(text, path, MARKERS[0]), [HEADER, *rows(context)]
     if [row[0] for row in found] != [row[0] for row in wanted]:
         return ["its rows are not the results of the theorem table"]
+    there = cells(text, path, MARKERS[1])
+    for rows_, header in ((found, HEADER), (there, CLAIMS_HEADER)):
+        if odd := [row for row in rows_ if len(row) != len(header)]:
+            return [f"the row {' | '.join(odd[0])} has {len(odd[0])} cells, expected {len(header)}"]
     column = {route: n for n, route in enumerate((*SYMBOLIC, "check"), 2)}
     skipped = {column[route] for route in not_run if route in column}
     if skipped:
@@ -109,12 +132,14 @@ def differences(context: Context, not_run: Mapping[str, Any] | Sequence[str], pa
         f"{new[0]}, {HEADER[n]}: README.md says {old[n]}, the evidence says {new[n]}"
         for old, new in zip(found, wanted, strict=True)
         for n in range(1, len(HEADER))
-        if n not in skipped and (len(old) != len(new) or old[n] != new[n])
+        if n not in skipped and old[n] != new[n]
     ]
     if "observed" not in not_run:
-        there, made = _found(text, path, MARKERS[1]), [CLAIMS_HEADER, *claim_rows(context)]
+        said, made = there, [CLAIMS_HEADER, *claim_rows(context)]
         if skipped:  # what is decided by theorem needs every route
-            there, made = ([row for row in rows if row[2:3] not in (("theorem",), ("–",))] for rows in (there, made))
-        out += [f"claims: {' | '.join(row)} is not what the records say" for row in there if row not in made]
-        out += [f"claims: {' | '.join(row)} is missing" for row in made if row not in there]
-    return out
+            said, made = ([row for row in rows if row[2] not in ("theorem", "–")] for rows in (said, made))
+        out += [f"claims: {' | '.join(row)} is not what the records say" for row in said if row not in made]
+        out += [f"claims: {' | '.join(row)} is missing" for row in made if row not in said]
+    arrows = None if any(route in not_run for route in RESTS) else graph(context)
+    told = cover.difference(HEADER, found[1:], there[1:], arrows, picture)
+    return [*out, told] if told else out

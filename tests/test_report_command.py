@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import sys
 import pytest
 
 from bayesgrad.evidence import ROOT
-from report import readme
+from report import cover, readme
 from report.__main__ import main
 from tests import _report_sample as sample
 
@@ -146,7 +147,7 @@ def own_readme(tmp_path, monkeypatch):
     tables = "\n".join(f"{begin}\n{end}" for begin, end in readme.MARKERS)
     path.write_text(f"before\n{tables}\nafter\n", encoding="utf-8")
     for function in (readme.write, readme.differences):
-        monkeypatch.setattr(function, "__defaults__", (path,))
+        monkeypatch.setattr(function, "__defaults__", (path, tmp_path / "report.svg"))
     return path
 
 
@@ -209,3 +210,67 @@ def test_a_route_that_did_not_run_here_is_not_compared(tmp_path, own_readme, cap
         path.unlink()
     assert call(tmp_path, "--readme", "--check") == 1
     assert "nothing to compare with" in capsys.readouterr().err
+
+
+def test_the_picture_shows_what_the_tables_say():
+    """Without any evidence: the picture that lies here is the one of the tables that lie here."""
+    text = readme.README.read_text(encoding="utf-8")
+    rows, claims = (readme.cells(text, readme.README, markers)[1:] for markers in readme.MARKERS)
+    assert cover.difference(readme.HEADER, rows, claims, None, cover.PATH) == ""
+    assert f"({cover.PATH.relative_to(ROOT).as_posix()})" in text
+    assert not re.search(r"!\[[^]]*\]\((?!docs/report\.svg)", text), "a picture that nothing compares with the evidence"
+
+
+CHANGES = {
+    "a count": ("wrong laws rejected: 156 of 156", "wrong laws rejected: 157 of 157", "157 of 157"),
+    "a status": ('<rect class="yes"', '<rect class="no"', "shows 'other lines'|shows '✓"),
+    "a name": (">routing-law<", ">rooting-law<", "rooting-law"),
+    "an arrow": ('data-from="softmax.jacobian"', 'data-from="lemma.gibbs"', "another graph than the evidence"),
+    "a line less": ("</defs>\n", "</defs>", "README.md's tables say"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_picture_of_other_numbers_is_stale(tmp_path, own_readme, capsys, change):
+    sample.write(tmp_path / "evidence")
+    assert call(tmp_path, "--readme") == 0
+    picture = tmp_path / "report.svg"
+    old, new, said = CHANGES[change]
+    text = picture.read_text(encoding="utf-8")
+    assert old in text
+    picture.write_text(text.replace(old, new, 1), encoding="utf-8")
+    capsys.readouterr()
+    assert call(tmp_path, "--readme", "--check") == 1
+    assert re.search(said, capsys.readouterr().err)
+    assert call(tmp_path, "--readme") == 0
+    assert picture.read_text(encoding="utf-8") == text
+    picture.unlink()
+    assert call(tmp_path, "--readme", "--check") == 1
+    assert "report.svg is missing" in capsys.readouterr().err
+
+
+def test_a_changed_count_of_the_evidence_turns_the_check_red(tmp_path, own_readme, capsys):
+    sample.write(tmp_path / "evidence")
+    assert call(tmp_path, "--readme") == 0
+
+    def fewer(found):
+        laws = found["check"]["wrong_laws"][LABEL]
+        laws |= {"total": 3, "rejected": 3, "laws": dict(list(laws["laws"].items())[1:])}
+
+    sample.write(tmp_path / "evidence", fewer)
+    capsys.readouterr()
+    assert call(tmp_path, "--readme", "--check") == 1
+    assert "README.md says 4/4, the evidence says 3/3" in capsys.readouterr().err
+    picture = (tmp_path / "report.svg").read_text(encoding="utf-8")
+    assert call(tmp_path, "--readme") == 0
+    assert (tmp_path / "report.svg").read_text(encoding="utf-8") != picture
+
+
+def test_a_table_with_a_cell_too_few_is_stale(tmp_path, own_readme, capsys):
+    sample.write(tmp_path / "evidence")
+    assert call(tmp_path, "--readme") == 0
+    text = own_readme.read_text(encoding="utf-8")
+    own_readme.write_text(text.replace(f"| `{LABEL}` | **yes** |", f"| `{LABEL}` |"), encoding="utf-8")
+    capsys.readouterr()
+    assert call(tmp_path, "--readme", "--check") == 1
+    assert "cells, expected 9" in capsys.readouterr().err

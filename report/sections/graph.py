@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from report.context import TONES, Context
 from report.document import Line, Msg, Para, Raw, Ref, Section, Table, Text, text
 from report.filters import escape_html
@@ -38,7 +40,7 @@ def html(context: Context, placed: Layout) -> str:
     width = (placed.columns - 1) * COLUMN + WIDTH + 24
     height = (placed.rows - 1) * ROW + HEIGHT + 24
     edges = "".join(
-        _edge(parent, child, points, "solid" if parent in context.rests_on[child] else "dashed")
+        edge(parent, child, points, "solid" if parent in context.rests_on[child] else "dashed")
         for (parent, child), points in placed.paths.items()
     )
     nodes = "".join(_node(context, label, place) for label, place in placed.places.items())
@@ -68,8 +70,9 @@ def _at(place: Point) -> Point:
     return 12 + place[0] * COLUMN, 12 + place[1] * ROW
 
 
-def _edge(parent: str, child: str, points: object, line: str) -> str:
-    path: list[Point] = [_at(point) for point in points]  # type: ignore[attr-defined]
+def edge(parent: str, child: str, points: Sequence[Point], line: str) -> str:
+    """An arrow from a parent to the child that rests on it, bent where it passes other columns."""
+    path: list[Point] = [_at(point) for point in points]
     x, y = path[0][0] + WIDTH, path[0][1] + HEIGHT / 2
     parts = [f"M{x:.0f} {y:.1f}"]
     for n, (left, top) in enumerate(path[1:], 1):
