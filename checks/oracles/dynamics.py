@@ -31,7 +31,7 @@ def descent(example: Stepped, name: str) -> Jet:
     """The step -eta dL/d(name) as a value with its error bound."""
     gradient, bound = forward.gradients(example.head, name)[name]
     step = -example.eta * gradient
-    return Jet(step, None, example.eta * bound + np.abs(step))
+    return Jet(step, None, abs(example.eta) * bound + np.abs(step))
 
 
 def moving(x: np.ndarray, step: Jet) -> Jet:
@@ -190,7 +190,7 @@ def _feedback_full(example: SteppedLayer) -> dict[str, Reference]:
     start = forward.run_layer(layer)
     a = constant(layer.head().weights())
     a.ex = layer.head().weights() * 16 * (1 + np.abs(layer.head().scores()).max())
-    v = moving(start["v"].x, Jet(-example.eta * gradient, None, example.eta * bound))
+    v = moving(start["v"].x, Jet(-example.eta * gradient, None, abs(example.eta) * bound))
     v.ex = start["v"].ex
     W, c = Jet(layer.W_O, example.dW[None]), Jet(layer.bias("c_O"), example.dc[None])
     t = layer.soft_targets()
@@ -256,7 +256,7 @@ FEEDBACK_FULL = (
 def _weight_space(example: SteppedLayer) -> dict[str, Reference]:
     layer, moved = example.layer, {}
     for name, (gradient, bound) in forward.layer_gradients(layer, "W_V", "c_V").items():
-        moved[name] = Jet(-example.eta * gradient, None, example.eta * bound + np.abs(example.eta * gradient))
+        moved[name] = Jet(-example.eta * gradient, None, abs(example.eta) * bound + np.abs(example.eta * gradient))
     dv = matmul(constant(layer.memory), moved["W_V"])
     return {"dv": value(dv), "dv, bias too": value(dv + moved["c_V"])}
 

@@ -14,6 +14,7 @@ from bayesgrad.testing.examples import Head, Logits
 from bayesgrad.testing.jets import constant, leaf, matmul_t
 from bayesgrad.testing.oracles import forward, reverse
 from checks.oracles import differences, loops, padded, padded_layer
+from checks.oracles.outsiders import outsiders
 
 JAX = "JAX reverse mode"
 
@@ -24,7 +25,7 @@ def with_jax(name: str, of: Callable[[Any], Mapping[str, np.ndarray]]) -> tuple[
 
 
 def head_gradients(*names: str) -> tuple[Oracle, ...]:
-    """dL/d(name) of a head: forward jets (with bounds), reverse mode twice, differences in 50 digits."""
+    """dL/d(name) of a head: forward jets (with bounds), reverse mode twice, two outsiders, differences in 50 digits."""
 
     def by_differences(head: Head) -> dict[str, Reference]:
         pairs = head.visible.shape
@@ -41,6 +42,7 @@ def head_gradients(*names: str) -> tuple[Oracle, ...]:
         Oracle("forward jets", lambda head: named(forward.gradients(head, *names))),
         Oracle("PyTorch reverse mode", lambda head: unbounded(reverse.gradients(head, *names))),
         *with_jax(JAX, lambda head: padded.gradients(head, *names)),
+        *outsiders(*names),
         Oracle("differences in 50 digits", by_differences),
     )
 
@@ -51,14 +53,14 @@ def visible_only(oracles: tuple[Oracle, ...]) -> tuple[Oracle, ...]:
     def restrict(oracle: Oracle) -> Oracle:
         def of(head: Head) -> dict[str, Reference]:
             said, seen = dict(oracle.of(head)), head.visible.astype(float)
-            a = said["a"]
-            if a.direction is not None:
+            a = said.get("a")
+            if a is not None and a.direction is not None:
                 del said["a"]
-            else:
+            elif a is not None:
                 said["a"] = Reference(a.value * seen, None if a.bound is None else a.bound * seen)
             return said
 
-        return Oracle(oracle.name, of)
+        return Oracle(oracle.name, of, oracle.slow)
 
     return tuple(restrict(oracle) for oracle in oracles)
 
