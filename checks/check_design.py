@@ -44,7 +44,7 @@ from checks.registry import CHECKS, LawFailed
 
 OURS = Claims.parse("layout=bhnd,groups,bias=gradient,dropout,empty_rows,largest=65,widest=72")
 PARTS = 4
-DRAWN = 6
+DRAWN = 4
 """How many draws of each check are made larger."""
 
 
