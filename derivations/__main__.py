@@ -65,6 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if args.evidence:
         try:
+            for route in ("proof", "exact", "code", "sympy"):
+                args.force or evidence.load(route)  # damaged evidence is refused before any work
             return record(force=args.force)
         except evidence.BadEvidence as error:
             print(f"python -m derivations: {error}", file=sys.stderr)

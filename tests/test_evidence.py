@@ -250,6 +250,41 @@ def test_a_typed_verdict_in_merged_evidence_is_judged_again(tmp_path, capsys):
     assert f"NOT ESTABLISHED {LABEL}: proof undecided" in capsys.readouterr().err
 
 
+def test_hypotheses_and_coq_theorems_stand_with_the_part_that_they_belong_to(tmp_path):
+    def coq(theorem, **more):
+        return {"theorem": theorem, "statement": "Theorem", "axioms": [theorem], "verdict": "proved", **more}
+
+    def change(found):
+        detail = found["proof"]["results"][LABEL]["detail"]
+        names = {"scores": ["row i sees a key"], "row-sum": [], "fisher": ["x > 0"], "bias": [], "sign": []}
+        steps = detail["parts"][0]["steps"]
+        detail["parts"] = [{"name": name, "assumptions": said, "steps": steps} for name, said in names.items()]
+        base = "attention_routing_law"
+        corollaries = [coq(f"{base}_row_sum"), coq(f"{base}_fisher", verdict="undecided"), coq(f"{base}_else")]
+        refutations = [coq(f"{base}_sign")]
+        entry = {"verdict": "proved", "rests_on": []}
+        entry["detail"] = coq(base) | {"corollaries": corollaries, "refutations": refutations}
+        entry["detail"].pop("verdict")
+        found["formal"]["results"][LABEL] = entry
+
+    def twins(result):
+        return {part["name"]: (part["assumptions"], part["theorem"], part["axioms"]) for part in result["parts"]}
+
+    base = "attention_routing_law"
+    sample.write(tmp_path / "a", change)
+    fragments = read_all(tmp_path / "a")
+    fragments["formal"].data["results"][LABEL]["detail"]["corollaries"][1]["verdict"] = "not run"
+    assert twins(merge(THEOREMS, fragments)["results"][LABEL]) == {
+        "scores": (["row i sees a key"], base, [base]),
+        "row-sum": ([], f"{base}_row_sum", [f"{base}_row_sum"]),
+        "fisher": (["x > 0"], None, []),
+        "bias": ([], None, []),
+        "sign": ([], None, []),
+    }
+    fragments["formal"].data["results"][LABEL]["verdict"] = "undecided"
+    assert {row[1] for row in twins(merge(THEOREMS, fragments)["results"][LABEL]).values()} == {None, f"{base}_row_sum"}
+
+
 # --- evidence that contradicts itself or the catalogue ----------------------------------------------------------------
 
 

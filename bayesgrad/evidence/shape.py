@@ -91,12 +91,15 @@ FRAGMENTS: dict[str, Any] = {
     "observed": _fragment({"*": OBSERVED}, **{"claims": [CLAIM], "records?": [str]}),
 }
 _HEAD = {key: FRAGMENTS["exact"][key] for key in ("versions", "sources", "patterns", "configuration", "seconds")}
+MERGED_PART = {
+    "name": str, "statement": str, "assumptions": [str], "steps": int, "theorem": Maybe(str), "axioms": [str],
+}  # fmt: skip
 MERGED = {
     "schema": int, "versions": {"*": str}, "sources": {"*": HASH}, "trusted_base": BASE, "failed": [str],
     "routes": {f"{route}?": _HEAD for route in FRAGMENTS}, "code_mutants": Maybe(MUTANTS), "records": [str],
     "results": {
         "*": {
-            "title": str, "source": str, "parts": [ANY], "rests_on": RESTS,
+            "title": str, "source": str, "parts": [MERGED_PART], "rests_on": RESTS,
             "read_with": [str], "checker": ENTRY, "check": CHECKED, "observed": Maybe(OBSERVED),
             **{route: {**ENTRY, "detail": DETAIL} for route in ("proof", "exact", "code", "sympy")},
             "formal": {**ENTRY, "detail": FORMAL_DETAIL},

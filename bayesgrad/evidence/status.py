@@ -174,17 +174,41 @@ def _rests_on(theorem: Theorem, fragments: Mapping[str, Fragment]) -> dict[str, 
     return {route: sorted(labels) for route, labels in found.items()}
 
 
-def parts(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The parts of a result as its proof states them: statement, assumptions, how many steps."""
+def parts(label: str, result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The parts of a result as its proof states them, each with its assumptions and with its twin in Coq.
+
+    The twin is the theorem that bears the part's name, ``attention_routing_law_fisher`` for the part "fisher"; a first
+    part without one has the theorem that bears the label. Only what Coq proved is a twin.
+    """
+    stated = result["proof"]["detail"].get("parts", [])
+    twins = _twins(result["formal"])
+    base = _coq_name(label)
+    own = [twins.get(f"{base}_{_coq_name(part['name'])}") for part in stated]
+    if stated and own[0] is None:
+        own[0] = twins.get(base)
     return [
         {
             "name": part["name"],
             "statement": part.get("statement_tex", ""),
             "assumptions": part.get("assumptions", []),
             "steps": len(part.get("steps", [])),
+            "theorem": twin["theorem"] if twin else None,
+            "axioms": twin.get("axioms", []) if twin else [],
         }
-        for part in result["proof"]["detail"].get("parts", [])
+        for part, twin in zip(stated, own, strict=True)
     ]
+
+
+def _coq_name(name: str) -> str:
+    return name.replace(".", "_").replace("-", "_")
+
+
+def _twins(formal: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The theorems of one result that Coq proved, by name; none of them refutes a wrong law."""
+    detail = formal["detail"]
+    rows = [{**detail, "verdict": formal["verdict"]}, *detail.get("corollaries", ())]
+    proved = (row for row in rows if row.get("verdict", formal["verdict"]) == "proved" and row.get("theorem"))
+    return {row["theorem"]: row for row in proved}
 
 
 def established(entry: Mapping[str, Any] | None, route: str) -> bool:
@@ -271,7 +295,7 @@ def merge(theorems: Sequence[Theorem], fragments: Mapping[str, Fragment]) -> dic
             "wrong_laws": _wrong_laws(theorem, fragments),
             "observed": fragments["observed"].results.get(theorem.label),
         }
-        result["parts"] = parts(result)
+        result["parts"] = parts(theorem.label, result)
     counting = {route: fragment.data for route, fragment in fragments.items() if fragment.data}
     heads = ("versions", "sources", "patterns", "configuration", "seconds")
     versions: dict[str, set[str]] = {}

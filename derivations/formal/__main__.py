@@ -4,7 +4,8 @@ python -m derivations.formal             nothing to do when no source has change
 python -m derivations.formal --force     compile from clean whatever there is (what `make formal` does)
 python -m derivations.formal --table     print label, theorem, axioms, seconds of the evidence that there is
 
-Exit status: 0 all proved; 1 something failed, named on standard error; 2 no Coq that can be used.
+Exit status: 0 all proved; 1 something failed, named on standard error; 2 no Coq that can be used, or evidence that
+is damaged: --force writes it again.
 """
 
 from __future__ import annotations
@@ -27,12 +28,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--force", action="store_true", help="compile although no source has changed")
     parser.add_argument("--table", action="store_true", help="print the table of the evidence and stop")
     args = parser.parse_args(argv)
-    if args.table:
-        return table()
-    if not args.force and (known := fresh()) is not None:
-        print(f"formal: {summary(known['results'])}; no source has changed (--force compiles again)", file=sys.stderr)
-        return exit_status(known["results"])
-    return record()
+    try:
+        if args.table:
+            return table()
+        if not args.force and (known := fresh()) is not None:
+            told = f"formal: {summary(known['results'])}; no source has changed (--force compiles again)"
+            print(told, file=sys.stderr)
+            return exit_status(known["results"])
+        return record()
+    except evidence.BadEvidence as error:
+        print(f"python -m derivations.formal: {error}", file=sys.stderr)
+        return 2
 
 
 def fresh() -> Mapping[str, Any] | None:
@@ -84,11 +90,13 @@ def rows(results: Mapping[str, Any]) -> list[tuple[str, str, str, str, str]]:
     """label, theorem, verdict, axioms, seconds; corollaries and refutations under their label."""
     out = []
     for label, result in results.items():
-        detail = result["detail"]
-        entries = [{**detail, "verdict": result["verdict"]}, *detail["corollaries"], *detail["refutations"]]
-        for index, item in enumerate(entries):
-            axioms = ", ".join(SHORT.get(name, name) for name in item["axioms"]) or "none"
-            out.append(("" if index else label, item["theorem"], item["verdict"], axioms, f"{item['seconds']:.2f}"))
+        detail = result.get("detail", {})
+        inner = [*detail.get("corollaries", ()), *detail.get("refutations", ())]
+        for index, item in enumerate([{**detail, "verdict": result["verdict"]}, *inner]):
+            axioms = ", ".join(SHORT.get(name, name) for name in item.get("axioms", ())) or "none"
+            seconds, verdict = item.get("seconds"), item.get("verdict", "not run")
+            told = f"{seconds:.2f}" if isinstance(seconds, int | float) else "-"
+            out.append(("" if index else label, item.get("theorem", "-"), verdict, axioms, told))
     return out
 
 

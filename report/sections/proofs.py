@@ -25,14 +25,18 @@ from report.filters import number
 from report.lettering import lettered, rich
 
 
-def derivation(detail: Mapping[str, Any], label: str) -> list[doc.Block]:
+def derivation(entry: Mapping[str, Any], label: str) -> list[doc.Block]:
+    """The chain of every part of a result, each under its own hypotheses; empty where there is no step."""
+    detail = entry["proof"]["detail"] or {}
     parts = detail.get("parts") or []
     count = sum(len(part.get("steps") or []) for part in parts)
     if not count:
         return []
     blocks: list[doc.Block] = []
-    for part in parts:
+    for part, row in zip(parts, entry["parts"], strict=True):
         blocks += _part(part, len(parts) > 1)
+        if row["theorem"]:
+            blocks.append(Para((Msg("route.formal"), Text(" "), Code(row["theorem"]))))
     for key in ("primitives", "definitions"):
         if detail.get(key):
             names = [part for name in detail[key] for part in (Text(", "), Code(name))][1:]

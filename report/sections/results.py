@@ -72,7 +72,7 @@ def result(context: Context, theorem: Theorem) -> Section:
     if theorem.naive:
         blocks.append(Para((doc.Emph((Msg("ui.naive"),), strong=True),)))
         blocks.append(Items(tuple((Para(lettered(claim)),) for claim in theorem.naive)))
-    blocks += derivation(entry["proof"]["detail"] or {}, theorem.label)
+    blocks += derivation(entry, theorem.label)
     blocks.append(_routes(context, theorem, entry))
     blocks += wrong_laws(context.rejections[theorem.label])
     blocks += formal(entry["formal"])
