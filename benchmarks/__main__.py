@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks import accuracy, bench_proofs, samplers, speed, tunnels
+from benchmarks import accuracy, bench_proofs, samplers, speed
+from benchmarks import tunnel_throughput as tunnels
 
 TABLES = ("speed", "memory", "import", "samplers", "training", "accuracy", "proofs")
 

@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         fragment = None
     if options.ledger_only or (fragment is not None and not options.force and _serves(fragment, options.profile)):
-        from checks import ledger
+        from checks import label_ledger as ledger
 
         print(ledger.show(fragment, sys.stdout.isatty()))
         if not options.ledger_only:

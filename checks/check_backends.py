@@ -33,7 +33,7 @@ from hypothesis import strategies as st
 from bayesgrad.testing.draws import run_on_draws
 from bayesgrad.testing.engine import derived_seed
 from bayesgrad.testing.tolerance import unit_roundoff
-from checks.calls import KINDS, NOT_STACKED, ONE_LAW, SUMMED, WEIGHTS_AT, Arguments
+from checks.backend_calls import KINDS, NOT_STACKED, ONE_LAW, SUMMED, WEIGHTS_AT, Arguments
 from checks.oracles import padded
 from checks.profiles import Profile
 from checks.registry import LawFailed

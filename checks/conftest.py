@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from bayesgrad.evidence import BadEvidence, read
-from checks import evidence, kept, ledger, seeds
+from checks import evidence, kept, seeds
+from checks import label_ledger as ledger
 from checks.profiles import Profile, configure, profile_of, seed_of
 from checks.registry import PROPERTY
 

@@ -28,7 +28,7 @@ def _catalogue() -> str:
 
 
 def _reference() -> str:
-    from docs.reference import reference
+    from docs.api_reference import reference
 
     return reference()
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from bayesgrad.evidence import ROOT
 from report.filters import escape_html
 from report.layered import Point, layout
-from report.sections.graph import COLUMN, HEIGHT, ROW, WIDTH, edge
+from report.sections.dependency_graph import COLUMN, HEIGHT, ROW, WIDTH, edge
 
 PATH = ROOT / "docs" / "report.svg"
 Rows = Sequence[Sequence[str]]

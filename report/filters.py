@@ -3,7 +3,7 @@ r"""Data is data: escaping for HTML and for TeX, and numbers as a reader wants t
     escape_tex("100% of a_b")  ->  100\% of a\_b
 
 No string from a record or from the theorem table reaches an output except through one of these functions, or through
-the parser of :mod:`report.mathml` where it claims to be a formula.
+the parser of :mod:`report.tex_mathml` where it claims to be a formula.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     lettered("row i sees a key; a_ij > 0")  ->  row $i$ sees a key; $a_{ij}$ > 0
 
-Only what :mod:`report.mathml` accepts becomes a formula; everything else stays the text that it is.
+Only what :mod:`report.tex_mathml` accepts becomes a formula; everything else stays the text that it is.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from report.document import Code, Line, Math, Text
-from report.mathml import is_math
+from report.tex_mathml import is_math
 
 _MATH = re.compile(r"\$([^$]+)\$|`([^`]+)`")
 

@@ -5,7 +5,7 @@ a = b + c  ->  \begin{array}{l} a \\ \qquad = b + c \end{array}      where it is
 
 from __future__ import annotations
 
-from report.mathml import tokens
+from report.tex_mathml import tokens
 
 
 def _commands(names: str) -> frozenset[str]:

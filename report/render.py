@@ -18,7 +18,13 @@ from report.filters import escape_html, escape_tex
 from report.messages import LANGUAGES
 from report.render_html import HtmlRenderer, mark
 from report.render_tex import TexRenderer
-from report.sections import em, experiments, graph, head, notation, results, sources, strength, summary, trust
+from report.sections import bibliography as sources
+from report.sections import dependency_graph as graph
+from report.sections import em_table as em
+from report.sections import experiments, results, strength, summary
+from report.sections import interactive_head as head
+from report.sections import notation_table as notation
+from report.sections import what_is_trusted as trust
 
 HERE = Path(__file__).parent
 TITLE, SUBTITLE = "bayesgrad", "What cross-entropy does to attention, proved, checked and put to the test"

@@ -13,8 +13,8 @@ from report import document as doc
 from report.filters import escape_html
 from report.highlight import python_html
 from report.linebreak import fitted
-from report.mathml import BadTeX, mathml
 from report.messages import Messages
+from report.tex_mathml import BadTeX, mathml
 
 MARKS = {"good": "✓", "bad": "✗", "warn": "◐", "none": "–"}
 

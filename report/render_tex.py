@@ -1,7 +1,7 @@
 r"""A document as LaTeX for pdflatex: the paper.
 
 Every line is either our own command or went through :mod:`report.filters`; a formula is printed as mathematics only if
-:func:`report.mathml.is_math` accepts it, so that no ``\input`` and no ``\write18`` of a record can reach TeX.
+:func:`report.tex_mathml.is_math` accepts it, so that no ``\input`` and no ``\write18`` of a record can reach TeX.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from report import document as doc
 from report.filters import code_tex, escape_tex
 from report.linebreak import fitted
-from report.mathml import is_math
 from report.messages import Messages
+from report.tex_mathml import is_math
 
 _LEVELS = ("section", "subsection", "subsubsection", "paragraph")
 _MARKS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from checks.mutation.certificates import Hunt, hunted, main, paths
+from checks.mutation.certificate_changes import Hunt, hunted, main, paths
 
 
 def test_a_changed_certificate_is_refused_or_says_the_same():

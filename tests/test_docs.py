@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import bayesgrad as bg
-from docs import reference
+from docs import api_reference as reference
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])

@@ -15,7 +15,10 @@ import numpy as np
 import pytest
 
 from bayesgrad.theorems import THEOREMS
-from derivations.formal import audit, build, coq, dependencies, hypotheses, instances, loops, statements
+from derivations.formal import audit, build, coq, dependencies, hypotheses
+from derivations.formal import coq_statements as statements
+from derivations.formal import rational_instances as instances
+from derivations.formal import rational_loops as loops
 from derivations.formal.__main__ import rows, table
 from derivations.formal.rationals import NoNumber, exponential, rationals
 from tests._needed import needed

@@ -8,11 +8,15 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable
+from importlib import metadata
 from pathlib import Path
 
 import grimp
 import pytest
 from mypy import api as mypy
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import bayesgrad
 from docs import generated
@@ -68,6 +72,7 @@ VIOLATIONS = {
     "evidence": ("report/filters.py", "def _peep() -> None:\n    from derivations import laws  # noqa: F401"),
     "core": ("bayesgrad/masks.py", "import sympy"),
     "torch": ("bayesgrad/torch.py", "import bayesgrad.testing.tolerance"),
+    "circles": ("report/messages.py", "import report.context"),
     "harnesses": ("bayesgrad/training/metrics.py", "import bayesgrad.testing.tolerance"),
 }
 
@@ -111,9 +116,15 @@ def circles(graph: grimp.ImportGraph) -> list[set[str]]:
     return found
 
 
-def test_nothing_that_people_import_goes_in_a_circle():
-    graph = grimp.build_graph("bayesgrad", cache_dir=None, exclude_type_checking_imports=True)
-    assert circles(graph) == []
+WRONG_LAWS = {"derivations.misses", "derivations.misses_dynamics", "derivations.wrong_laws"}
+"""The one circle that is left: tables of wrong laws that enter themselves where they are collected."""
+
+
+@pytest.mark.parametrize("package", [*FLOORS, "benchmarks"])
+def test_nothing_goes_in_a_circle(package):
+    """What a type checker alone imports may: a signature can name a class of a module that needs this one."""
+    graph = grimp.build_graph(package, cache_dir=None, exclude_type_checking_imports=True)
+    assert [circle for circle in circles(graph) if circle != WRONG_LAWS] == []
 
 
 def test_a_circle_is_found():
@@ -173,6 +184,67 @@ def test_a_detour_is_found(tmp_path, line):
     (tmp_path / "bayesgrad").mkdir()
     (tmp_path / "bayesgrad" / "sly.py").write_text(line)
     assert len(detours(tmp_path)) == 1
+
+
+# --- one name, one job ------------------------------------------------------------------------------------------------
+
+PLACES = {"__init__": "a package", "__main__": "its command", "conftest": "what pytest reads in each folder"}
+"""Names that a tool prescribes."""
+
+SAME_WORD = {
+    "claims": "what is decided: in papers, in symbols, of somebody's kernel, about runs",
+    "statements": "the generated TeX of the results, and relations of SymPy as claims",
+    "frame_precision": "the result and the experiment that watches it",
+}
+"""Names that stand for one thing seen from two floors, and why."""
+
+
+def shared_names(files: Iterable[str]) -> dict[str, list[str]]:
+    """The modules that share a file name though their jobs differ.
+
+    A module of the core, such as bayesgrad/em.py, names a subject: each floor may have one module about it, and its
+    oracle and its picture are of its name too. A task and the experiment on it share a name with their derivation.
+    """
+    found: dict[str, list[str]] = {}
+    for file in sorted(files):
+        found.setdefault(Path(file).stem, []).append(file)
+    return {
+        name: where
+        for name, where in found.items()
+        if len(where) > 1 and name not in PLACES and name not in SAME_WORD and not _one_subject(name, where)
+    }
+
+
+def _one_subject(name: str, where: Iterable[str]) -> bool:
+    core = [f"{folder}/{name}.py" for folder in ("bayesgrad", "derivations", "checks/oracles", "report/pictures")]
+    task = [f"{folder}/{name}.py" for folder in ("bayesgrad/tasks", "bayesgrad/training/experiments", "derivations")]
+    return any(subject[0] in where and set(where) <= set(subject) for subject in (core, task))
+
+
+def modules() -> list[str]:
+    """Every module but the examples that show what a user writes."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.py"], cwd=ROOT, capture_output=True)
+    files = listed.stdout.decode().split() or [
+        str(p.relative_to(ROOT)) for f in FLOORS for p in (ROOT / f).rglob("*.py")
+    ]
+    return [file for file in files if "/examples/" not in file and (ROOT / file).exists()]
+
+
+def test_no_two_modules_of_one_name_have_different_jobs():
+    assert shared_names(modules()) == {}
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["report/sections/ledger.py", "checks/em.py", "report/sections/tuning.py", "tests/store.py", "docs/bayes.py"],
+)
+def test_a_name_that_is_taken_is_found(file):
+    assert set(shared_names([*modules(), file])) == {Path(file).stem}
+
+
+def test_every_exception_is_needed():
+    names = [Path(file).stem for file in modules()]
+    assert [name for name in (*PLACES, *SAME_WORD) if names.count(name) < 2] == []
 
 
 # --- types ------------------------------------------------------------------------------------------------------------
@@ -264,6 +336,81 @@ def test_another_version_anywhere_is_found(tmp_path, file):
     root = copy_of(tmp_path, "pyproject.toml", "CITATION.cff", "CHANGELOG.md", "bayesgrad/__init__.py")
     replaced(root / file, bayesgrad.__version__, "9.9.9")
     assert len(set(versions(root).values())) == 2
+
+
+# --- pins -------------------------------------------------------------------------------------------------------------
+
+
+def required(root: Path) -> set[str]:
+    """Every distribution that pyproject.toml names, or that a pip of the Makefile or of .ci/run names itself."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    extras, groups = project["project"]["optional-dependencies"], project["dependency-groups"]
+    lists = [
+        project["build-system"]["requires"],
+        project["project"]["dependencies"],
+        *extras.values(),
+        *groups.values(),
+    ]
+    named = {Requirement(text).name for texts in lists for text in texts if isinstance(text, str)}
+    for file in ("Makefile", ".ci/run"):
+        for line in re.findall(r"pip install (.*)", (root / file).read_text(encoding="utf-8")):
+            words = re.sub(r"--(constraint|group|editable|requirement)[ =]\S+|(?<!\S)--?[\w-]+", "", line).split()
+            named |= {word for word in words if re.fullmatch(r"[A-Za-z][\w.-]*", word)}
+    return {canonicalize_name(name) for name in named} - {"bayesgrad"}
+
+
+def closure(names: set[str]) -> set[str]:
+    """The names with all that they need here, as far as they are installed."""
+    found: set[str] = set()
+    left = set(names)
+    while left:
+        name = left.pop()
+        found.add(name)
+        try:
+            needs = [Requirement(text) for text in metadata.requires(name) or ()]
+        except metadata.PackageNotFoundError:  # of a group that is not installed here
+            continue
+        here = (need for need in needs if need.marker is None or need.marker.evaluate({"extra": ""}))
+        left |= {canonicalize_name(need.name) for need in here} - found
+    return found
+
+
+def unpinned(root: Path) -> set[str]:
+    lines = (root / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [re.fullmatch(r"([\w.-]+)==(\d[\w.+!]*)", line) for line in lines if line and not line.startswith("#")]
+    assert all(pins), "constraints.txt: every line is NAME==VERSION"
+    names = [canonicalize_name(pin[1]) for pin in pins]
+    assert len(names) == len(set(names)), "constraints.txt: a name is pinned twice"
+    return closure(required(root)) - set(names)
+
+
+PINNING = ("pyproject.toml", "Makefile", ".ci/run", "constraints.txt")
+
+
+def test_all_that_is_installed_is_pinned():
+    assert unpinned(ROOT) == set()
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "name"),
+    [
+        ("constraints.txt", "pytest-xdist==", "# pytest-xdist==", "pytest-xdist"),
+        ("constraints.txt", "MarkupSafe==", "# MarkupSafe==", "markupsafe"),
+        ("pyproject.toml", 'report = ["jinja2>=3.1"', 'report = ["jinja2>=3.1", "unheard-of>=1"', "unheard-of"),
+        ("Makefile", "constraints.txt pip", "constraints.txt pip wheel", "wheel"),
+        (".ci/run", 'begin "lint"', 'pip install unheard-of\nbegin "lint"', "unheard-of"),
+    ],
+)
+def test_what_is_not_pinned_is_found(tmp_path, file, old, new, name):
+    root = copy_of(tmp_path, *PINNING)
+    replaced(root / file, old, new)
+    assert unpinned(root) == {name}
+
+
+def test_pip_is_always_told_the_pins():
+    for file in ("Makefile", ".ci/run"):
+        for line in re.findall(r"pip install .*", (ROOT / file).read_text(encoding="utf-8")):
+            assert "--constraint constraints.txt" in line, line
 
 
 # --- generated files --------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 
 from bayesgrad.theorems import THEOREMS
 from report.linebreak import fitted, width
-from report.mathml import BadTeX, is_math, mathml
+from report.tex_mathml import BadTeX, is_math, mathml
 
 
 def tree(source: str) -> ElementTree.Element:

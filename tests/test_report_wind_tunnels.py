@@ -11,7 +11,8 @@ import pytest
 from bayesgrad.evidence import BadEvidence
 from report import panels
 from report.document import Figure, Note, Table, walk
-from report.sections import experiments, tables, tuning, wind_tunnels
+from report.sections import experiments, tables, wind_tunnels
+from report.sections import searches as tuning
 from tests import _report_sample as sample
 
 FIGURES = {  # optional key -> figures that are drawn from it

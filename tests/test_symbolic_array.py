@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from derivations.routes.dual_numbers import Jet
 from derivations.routes.functions import Functions, Room, Undecided, with_room
-from derivations.routes.jets import Jet
 from derivations.routes.symbolic_array import SymbolicArray, SymbolicNamespace
 
 

@@ -13,7 +13,8 @@ import pytest
 
 from bayesgrad import evidence as files
 from bayesgrad.theorems import THEOREMS
-from checks import evidence, ledger, seeds
+from checks import evidence, seeds
+from checks import label_ledger as ledger
 from checks.mutation.mutants import load_checks
 from checks.registry import CHECKS, statement_of
 from derivations.wrong_laws import wrong_laws

@@ -118,7 +118,7 @@ def _of_masks() -> Iterable[Bench]:
 
 
 def _of_backends() -> Iterable[Bench]:
-    from checks.calls import KINDS
+    from checks.backend_calls import KINDS
     from checks.check_backends import judge_backend, judge_stacked
 
     for kind, of in KINDS.items():

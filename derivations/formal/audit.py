@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from derivations.formal import coq
-from derivations.formal.statements import Statement
+from derivations.formal.coq_statements import Statement
 
 # The classical real numbers of Coq's library, extensionality of functions, excluded middle; nothing else.
 AXIOMS: Mapping[str, str] = {

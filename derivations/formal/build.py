@@ -16,8 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from derivations.formal import audit, coq, dependencies, hypotheses, instances, statements
-from derivations.formal.statements import FOLDER, Statement
+from derivations.formal import audit, coq, dependencies, hypotheses
+from derivations.formal import coq_statements as statements
+from derivations.formal import rational_instances as instances
+from derivations.formal.coq_statements import FOLDER, Statement
 
 BUILD = FOLDER / "build"
 # What is proved, what it is compared with, and how it is judged. That bayesgrad agrees with the loops is looked at in

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-from derivations.formal import statements
+from derivations.formal import coq_statements as statements
 
 _ITEM = re.compile(r"^\s*(?:Local\s+|Global\s+)?(Theorem|Lemma|Definition|Fixpoint|Ltac|Let)\s+(\w+)", re.M)
 _COMMENT = re.compile(r"\(\*|\*\)")

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from derivations.routes.exact_instances import exact
 from derivations.routes.functions import Functions, Poly, with_room
+from derivations.routes.listings import exact
 
 Detail = dict[str, Any]
 Result = tuple[str, str, Detail]

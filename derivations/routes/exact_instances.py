@@ -8,7 +8,7 @@ difference that is not 0 together with a rational point at which it is not 0.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -27,9 +27,11 @@ from bayesgrad.symbolic.terms import (
 )
 from derivations.counterexamples import gathered
 from derivations.laws import Law, Part, labels, law
+from derivations.routes import enumerations  # noqa: F401  (enters the listings)
 from derivations.routes.cases import bodies_of, cases_of, sides, tiny_cases
 from derivations.routes.functions import Functions, Poly, Room, Undecided, with_room
 from derivations.routes.instances import Bodies, Case, Instance, NoSuchCase, free_of
+from derivations.routes.listings import LISTINGS
 from derivations.wrong_laws import WrongLaw, wrong_laws
 
 SOURCES = (
@@ -269,21 +271,6 @@ def fails(case: Case, bodies: Bodies, claim: Equation, order: Sequence[Index], r
 
 # --- results established by listing every case ------------------------------------------------------------------------
 
-Listing = Callable[[], tuple[str, str, dict[str, Any]]]  # verdict, reason, detail
-_LISTINGS: dict[str, Listing] = {}
-
-
-def exact(label: str) -> Callable[[Listing], Listing]:
-    """Enter a function that establishes a label by enumeration in exact rationals."""
-
-    def enter(listing: Listing) -> Listing:
-        if label in _LISTINGS:
-            raise ValueError(f"exact: {label} has an enumeration already, in {_LISTINGS[label].__module__}")
-        _LISTINGS[label] = listing
-        return listing
-
-    return enter
-
 
 def entry(label: str, route: str) -> dict[str, Any]:
     """The evidence for one label; ``route`` is what the catalogue says: required, optional, or why not."""
@@ -297,14 +284,14 @@ def entry(label: str, route: str) -> dict[str, Any]:
         verdict, reason, detail = ("not run", "it has no statement in symbols yet", {})
         if not applies:
             verdict, reason = "not applicable", route
-    if label in _LISTINGS:
+    if label in LISTINGS:
         verdict, reason, detail = _with_listing(label, verdict, reason, detail)
     return {"verdict": verdict, "reason": reason, "detail": detail, "seconds": round(time.process_time() - began, 3)}
 
 
 def _with_listing(label: str, verdict: str, reason: str, detail: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
     """A listing of every case beside the instances: both must agree with the statement."""
-    listed, why, more = _LISTINGS[label]()
+    listed, why, more = LISTINGS[label]()
     detail = {**detail, "listing": {"verdict": listed, "reason": why, **more}}
     if verdict in ("refuted", "undecided"):
         return verdict, reason, detail
@@ -381,7 +368,6 @@ def summary(results: dict[str, Any], routes: dict[str, str], name: str) -> tuple
 def record(force: bool, console: Console) -> int:
     """Decide everything and write the evidence of this route; nothing is run when no source has changed."""
     from bayesgrad.theorems import THEOREMS
-    from derivations.routes import enumerations as _  # noqa: F401  (enters the listings)
 
     routes = {theorem.label: theorem.routes["exact"] for theorem in THEOREMS}
     known = None if force else evidence.read("exact")

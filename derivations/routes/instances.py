@@ -35,8 +35,8 @@ from bayesgrad.symbolic.terms import (
     indices_of,
     lift,
 )
+from derivations.routes.dual_numbers import Jet, total
 from derivations.routes.functions import Functions, Poly, Undecided
-from derivations.routes.jets import Jet, total
 
 Env = Mapping[Index, int]
 Bodies = Mapping[Tensor, Callable[..., Any] | None]

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesgrad import bayes
 from report.draw import Canvas
-from report.pictures import picture
+from report.pictures.table import picture
 
 
 def _grid(low: float, high: float, count: int = 61) -> list[float]:

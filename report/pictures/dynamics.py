@@ -10,8 +10,8 @@ from bayesgrad import softmax
 from bayesgrad.dynamics import feedback, natural_direction, saturation_bound, value_step
 from bayesgrad.gradients import advantage
 from report.draw import Canvas
-from report.pictures import picture
 from report.pictures.head import matrix, row_gradient, simplex, triangle
+from report.pictures.table import picture
 
 
 @picture(

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesgrad.em import gaussian_mixture_responsibilities, proximal_e_step
 from report.draw import Canvas
-from report.pictures import picture
+from report.pictures.table import picture
 
 
 @picture(

@@ -9,7 +9,7 @@ import numpy as np
 from bayesgrad import fisher, softmax
 from bayesgrad.gradients import score_gradient, value_gradient
 from report.draw import Canvas, Point
-from report.pictures import picture
+from report.pictures.table import picture
 
 CORNERS = ((0.0, 0.0), (1.0, 0.0), (0.5, math.sqrt(3) / 2))
 

@@ -7,8 +7,8 @@ import numpy as np
 from bayesgrad import softmax
 from bayesgrad.gradients import advantage, key_gradient, query_gradient, score_gradient
 from report.draw import Canvas
-from report.pictures import picture
 from report.pictures.head import matrix, row_gradient
+from report.pictures.table import picture
 
 
 def _plane() -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -13,7 +13,10 @@ from report.filters import number
 from report.lettering import rich
 from report.messages import messages
 from report.panels import Strip
-from report.sections import sequences, stability, tables, training, tuning, wind_tunnels
+from report.sections import searches as tuning
+from report.sections import settling_times as stability
+from report.sections import single_sequences as sequences
+from report.sections import tables, training, wind_tunnels
 from report.sections.pieces import Piece, Record
 from report.sections.summary import anchor, effect
 

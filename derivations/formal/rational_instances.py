@@ -2,9 +2,9 @@
 
 The theorems' right-hand sides are definitions of a functor that Coq instantiates twice: over R, where the theorems are
 proved, and over Q, where it computes. Random small instances (a fixed seed) go through three hands: Coq over Q, the
-functions of ``bayesgrad`` on exact fractions, and literal loops (:mod:`.loops`). All three must agree exactly, and the
-floats of ``bayesgrad`` to :data:`TOLERANCE`. The exponential is x -> 2^x at whole numbers (:mod:`.rationals`); in
-floats it is exp(x log 2), so whatever stands in an exponent carries the factor :attr:`Kit.unit`.
+functions of ``bayesgrad`` on exact fractions, and literal loops (:mod:`.rational_loops`). All three must agree exactly,
+and the floats of ``bayesgrad`` to :data:`TOLERANCE`. The exponential is x -> 2^x at whole numbers (:mod:`.rationals`);
+in floats it is exp(x log 2), so whatever stands in an exponent carries the factor :attr:`Kit.unit`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ import numpy as np
 
 from bayesgrad import bayes, cross_entropy, dynamics, em, fisher, gradients, heads, projections, softmax
 from bayesgrad.block import attention_block_gradients
-from derivations.formal import coq, loops
+from derivations.formal import coq
+from derivations.formal import rational_loops as loops
 from derivations.formal.audit import between, mark
-from derivations.formal.loops import Instance
+from derivations.formal.rational_loops import Instance
 from derivations.formal.rationals import Rationals, rationals
 
 SEED = 20251230

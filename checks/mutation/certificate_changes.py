@@ -1,8 +1,8 @@
 """Changed certificates: every field of every one is changed, and the checker has to refuse it or nothing was said anew.
 
-    python -m checks.mutation.certificates                 every field of every certificate (long)
-    python -m checks.mutation.certificates LABEL...        of these results
-    python -m checks.mutation.certificates --sample 500    so many fields, drawn with --seed
+    python -m checks.mutation.certificate_changes                 every field of every certificate (long)
+    python -m checks.mutation.certificate_changes LABEL...        of these results
+    python -m checks.mutation.certificate_changes --sample 500    so many fields, drawn with --seed
 
 A change drops, repeats or swaps parts of a list, drops a key, or puts another name, number, operation or rule in one
 place. What is claimed stands in the book, so an accepted change can only be another proof of the same. It is harmless
@@ -204,7 +204,9 @@ class Hunt:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m checks.mutation.certificates", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m checks.mutation.certificate_changes", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("labels", nargs="*", help="results whose certificates are changed; all, if none is named")
     parser.add_argument("--sample", type=int, help="how many fields, drawn at random; all, if it is left out")
     parser.add_argument("--seed", type=int, default=0)

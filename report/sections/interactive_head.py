@@ -5,7 +5,7 @@ from __future__ import annotations
 from report.context import Context
 from report.document import Msg, Para, Raw, Section, prose
 from report.filters import escape_html
-from report.mathml import mathml
+from report.tex_mathml import mathml
 
 QUERIES, KEYS = 2, 3
 COLUMNS = (  # what the table shows for each pair, and the words for it
