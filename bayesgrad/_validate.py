@@ -185,7 +185,22 @@ def broadcastable(name: str, x: Any, shape: tuple[int, ...]) -> None:
         size not in (1, want) for size, want in zip(have[::-1], shape[::-1], strict=False)
     )
     if short or len(have) < 1:
-        raise ValueError(f"{name}: got shape {have}, expected one that broadcasts to {shape}")
+        raise ValueError(
+            f"{name}: got shape {have}, expected one that broadcasts to {shape}{_missing_axes(name, have, shape)}"
+        )
+
+
+def _missing_axes(name: str, have: tuple[int, ...], shape: tuple[int, ...]) -> str:
+    """How to give one pattern for each example the axes that it lacks: of the heads, or of heads and queries."""
+
+    def fits(new: tuple[int, ...]) -> bool:
+        return len(new) == len(shape) and all(size in (1, want) for size, want in zip(new, shape, strict=True))
+
+    for axes, index in (((*have[:-2], 1, *have[-2:]), "..., None, :, :"), ((*have[:-1], 1, 1, *have[-1:]), "")):
+        if len(have) > 1 and fits(axes):
+            said = ":, None" if len(have) == 3 and index else index or "..., None, None, :"
+            return f"; one for each example is {name}[{said}]"
+    return ""
 
 
 def same_shape(name: str, x: Any, shape: tuple[int, ...], other: str) -> None:

@@ -62,11 +62,6 @@ class BlockGradients(NamedTuple, Generic[ArrayT]):
     attention: BlockAttention[ArrayT] | None
 
 
-def _per_head(x: Any, axes: int) -> Any:
-    """A mask, bias or multiplier (..., n, m) for all heads gets a head axis; one with (..., H, n, m) has it already."""
-    return _arrays.namespace_of(x).expand_dims(x, axis=-3) if x is not None and len(x.shape) == axes > 2 else x
-
-
 def attention_block_gradients(
     x: Floats[ArrayT, "*batch queries d_x"],
     W_Q: Floats[ArrayT, "d_x columns_q"],
@@ -101,7 +96,8 @@ def attention_block_gradients(
         targets, reduction, ignore_index, class_weights, label_smoothing, validate: as in
             :func:`bayesgrad.cross_entropy`; with "none" the gradients are those of the sum.
         heads, kv_heads: H and G (H by default), G divides H.
-        mask, bias, dropout: as in :func:`bayesgrad.attention`, (..., n, m) for all heads or (..., H, n, m).
+        mask, bias, dropout: as in :func:`bayesgrad.attention`; they broadcast against (..., H, n, m): three axes are
+            (H, n, m), and one pattern for each example is ``mask[:, None]``.
         scale: 1/sqrt(d_k) by default.
         intermediates: whether ``attention`` holds what lies between.
 
@@ -130,7 +126,10 @@ def attention_block_gradients(
     for (name, c), size in zip(given.items(), (W_Q.shape[1], W_K.shape[1], W_V.shape[1], classes), strict=True):
         _validate.vector(name, c, "columns", size)
     _validate.booleans(xp, "mask", mask, x)
-    cross, bias_shape, axes = y is not None, None if bias is None else tuple(bias.shape), len(x.shape)
+    cross = y is not None
+    pairs = (*tuple(x.shape)[:-2], heads, x.shape[-2], (x if y is None else y).shape[-2])
+    for name, each in (("mask", mask), ("bias", bias), ("dropout", dropout)):
+        _validate.broadcastable(name, each, pairs)
     wide_x, wide_y, wq, wk, wv, wo = _arrays.widen(xp, x, x if y is None else y, W_Q, W_K, W_V, W_O)
     wide_biases = _arrays.widen(xp, *given.values())
     bias_q, bias_k, bias_v, bias_o = wide_biases
@@ -143,7 +142,6 @@ def attention_block_gradients(
     q = project(wide_x, wq, bias_q, heads)
     k = repeat_groups(project(wide_y, wk, bias_k, groups), heads)
     v = repeat_groups(project(wide_y, wv, bias_v, groups), heads)
-    mask, bias, dropout = (_per_head(each, axes) for each in (mask, bias, dropout))
     head = prepare_head(q, k, v, None, mask=mask, bias=bias, scale=_validate.scale(xp, scale, d_k), dropout=dropout)
     made = run_forward(head)
     context = context_of(head, made)
@@ -181,7 +179,7 @@ def attention_block_gradients(
         "c_K": None if bias_k is None else over_rows(xp, dk),
         "c_V": None if bias_v is None else over_rows(xp, dv),
         "c_O": None if bias_o is None else over_rows(xp, r),
-        "bias": None if bias_shape is None else xp.reshape(got.bias, bias_shape),
+        "bias": None if bias is None else got.bias,
         "scale": got.scale,
     }
     between = None

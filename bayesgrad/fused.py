@@ -63,8 +63,8 @@ def attention_block_gradients(
         x, targets: as there, NumPy or PyTorch (eager); so are the projections, their biases, ``y``, ``heads``,
             ``kv_heads``, ``scale``, the options of the loss and ``validate``. ``reduction`` is "mean" or "sum".
         causal: "upper-left" or "lower-right": the alignment of a causal mask, which costs no memory; None for none.
-        mask: booleans that broadcast to (..., n, m), True = may attend; e.g. (..., 1, m) for padding. It is read tile
-            by tile.
+        mask: booleans that broadcast to (..., H, n, m), True = may attend; e.g. (B, 1, 1, m) for padding. It is read
+            tile by tile.
         tile: queries in one tile; by default so many that a tile has about 2^19 weights.
 
     Returns:
@@ -94,7 +94,7 @@ def attention_block_gradients(
     if causal is not None:
         _validate.choice("causal", causal, masks.ALIGNMENTS)
     _validate.booleans(xp, "mask", mask, x)
-    _validate.broadcastable("mask", mask, (*leading, n, m))
+    _validate.broadcastable("mask", mask, (*leading, heads, n, m))
     _validate.choice("reduction", reduction, ("mean", "sum"))
     chosen = loss_options(
         xp,
@@ -148,8 +148,13 @@ class _Sweep:
         x, y, t = (xp.reshape(each, (batch, *each.shape[-2:])) for each in (x, y, t))
         masks_ = None
         if self.mask is not None:
-            mask = self.mask if len(self.mask.shape) > 1 else xp.expand_dims(self.mask, axis=0)
-            masks_ = xp.reshape(xp.broadcast_to(mask, (*leading, *mask.shape[-2:])), (batch, *mask.shape[-2:]))
+            mask = self.mask
+            while len(mask.shape) < 3:
+                mask = xp.expand_dims(mask, axis=0)
+            own = tuple(mask.shape[-3:])
+            masks_ = xp.reshape(xp.broadcast_to(mask, (*leading, *own)), (batch, *own))
+            if own[0] == 1:  # one pattern for all heads needs no axis of heads
+                masks_ = masks_[:, 0]
         parts = []
         for b in range(batch):
             parts.append(self._problem(x[b], y[b], parameters[2:], t[b], None if masks_ is None else masks_[b], n, m))

@@ -100,7 +100,7 @@ def of_layer(layer: Layer) -> dict[str, Arguments]:
     names = ("W_Q", "W_K", "W_V", "W_O")
     t = layer.tensors()
     shared = {name: layer.bias(name) for name in ("c_Q", "c_K", "c_V", "c_O")}
-    options = {"y": layer.memory, "mask": layer.visible, "heads": layer.heads, "kv_heads": layer.kv_heads}
+    options = {"y": layer.memory, "mask": layer.visible[None], "heads": layer.heads, "kv_heads": layer.kv_heads}
     weights = tuple(getattr(layer, name) for name in names)
     q, k, v, u = t["q"], t["k"], t["v"], t["u"]
     every = np.repeat(layer.visible[None], layer.heads, axis=0)

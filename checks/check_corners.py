@@ -179,7 +179,7 @@ def check_masks_per_head() -> None:
     assert np.allclose(alone.x, got.x[0], rtol=1e-12, atol=1e-14)
     assert np.allclose(alone.W_Q, np.einsum("if,ih->fh", x[0], dq[0]), rtol=1e-12, atol=1e-14)
     assert np.allclose(alone.W_K, np.einsum("jf,jh->fh", y[0], dk[0]), rtol=1e-12, atol=1e-14)
-    shared = mask[:, 1]
+    shared = mask[:, 1:]
     both = bayesgrad.attention_block_gradients(
         x, W_Q, W_K, W_V, W_O, targets, y=y, mask=shared, heads=2, reduction="sum"
     )

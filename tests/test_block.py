@@ -45,10 +45,10 @@ def test_all_gradients_equal_autograd(heads, groups, cross, extras):
     ours, theirs, loss = {}, {}, {}
     bias = None
     if extras == "mask and bias":
-        mask = rng.random((*LEAD, N, keys)) < 0.7
+        mask = rng.random((*LEAD, 1, N, keys)) < 0.7
         mask[..., 0, :] = False
         bias = rng.normal(size=(N, keys))
-        ours, theirs = {"mask": mask, "scale": 0.3}, {"mask": torch.tensor(mask)[:, None], "scale": 0.3}
+        ours, theirs = {"mask": mask, "scale": 0.3}, {"mask": torch.tensor(mask), "scale": 0.3}
     elif extras != "plain":
         mask = rng.random((*LEAD, heads, N, keys)) < 0.7
         dropout = (rng.random((*LEAD, heads, N, keys)) < 0.8) / 0.8
@@ -84,8 +84,8 @@ def test_all_gradients_equal_autograd(heads, groups, cross, extras):
 
 def test_the_same_on_every_backend(xp):
     t, targets, rng = draw(0, heads=6, groups=2, cross=True)
-    mask = rng.random((*LEAD, N, M)) < 0.7
-    mask[0, 2] = False
+    mask = rng.random((*LEAD, 1, N, M)) < 0.7
+    mask[0, 0, 2] = False
     options = {"heads": 6, "kv_heads": 2, "intermediates": True}
     wanted = bg.attention_block_gradients(**t, targets=targets, mask=mask, **options)
     got = bg.attention_block_gradients(

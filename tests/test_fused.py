@@ -54,7 +54,7 @@ def same(got, wanted, skip=()):
     lead=st.sampled_from([(), (2,), (0,), (2, 1)]),
     shape=st.sampled_from([(1, 1), (2, 2), (4, 2), (3, 1)]),
     causal=st.sampled_from([None, "upper-left", "lower-right"]),
-    mask=st.sampled_from([None, "pairs", "padding", "batch", "per head padding"]),
+    mask=st.sampled_from([None, "pairs", "padding", "batch", "every", "heads", "heads of examples"]),
     tile=st.integers(1, 8),
     flags=st.sets(st.sampled_from(["cross", "biases", "weights", "smoothing", "soft", "sum", "scale"])),
     backend=st.sampled_from(list(BACKENDS)),
@@ -76,9 +76,17 @@ def test_equal_to_the_dense_form(seed, n, m, lead, shape, causal, mask, tile, fl
         options["reduction"] = "sum"
     if "scale" in flags:
         options["scale"] = -0.7
-    shapes = {"pairs": (n, keys), "padding": (*lead, 1, keys), "batch": (*lead, n, keys), "per head padding": (keys,)}
+    shapes = {
+        "pairs": (n, keys),
+        "padding": (*lead, 1, 1, keys),
+        "batch": (*lead, 1, n, keys),
+        "every": (keys,),
+        "heads": (shape[0], n, keys),
+        "heads of examples": (*lead, shape[0], 1, keys),
+    }
     given_mask = None if mask is None else rng.random(shapes[mask]) < 0.7
-    full = np.ones((n, keys), dtype=bool) if given_mask is None else np.broadcast_to(given_mask, (*lead, n, keys))
+    pairs = (*lead, shape[0], n, keys)
+    full = np.ones((n, keys), dtype=bool) if given_mask is None else np.broadcast_to(given_mask, pairs)
     if causal:
         full = full & bg.causal_mask(n, keys, align=causal)
     arrays = {name: xp(x) for name, x in t.items()} | {"targets": xp(targets)}

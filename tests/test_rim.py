@@ -284,3 +284,86 @@ def test_em_takes_infinite_costs():
     assert got.loss_change == pytest.approx(got.cost_change - got.divergence)
     assert got.cost_change == 1.0
     assert em.mixture_loss(np.asarray([0.5, 0.5]), np.asarray([0.0, -np.inf])) == -np.inf
+
+
+# --- the axis of heads ------------------------------------------------------------------------------------------------
+
+
+def _block(batch, heads=4, n=5):
+    rng = np.random.default_rng(7)
+    x, targets = rng.normal(size=(batch, n, 8)), rng.integers(0, 6, size=(batch, n))
+    return rng, (x, *(rng.normal(size=s) for s in ((8, 8), (8, 8), (8, 12), (12, 6))), targets), {"heads": heads}
+
+
+@pytest.mark.parametrize("batch", [2, 4, 1])
+def test_a_pattern_of_three_axes_belongs_to_heads_also_where_the_batch_is_as_large(batch):
+    rng, arguments, options = _block(batch)
+    bias, mask = rng.normal(size=(4, 5, 5)), rng.random((4, 5, 5)) < 0.7
+    got = bg.attention_block_gradients(*arguments, bias=bias, mask=mask, **options)
+    full = np.broadcast_to(bias, (batch, 4, 5, 5)), np.broadcast_to(mask, (batch, 4, 5, 5))
+    wanted = bg.attention_block_gradients(*arguments, bias=full[0], mask=full[1], **options)
+    assert got.bias.shape == bias.shape
+    np.testing.assert_allclose(got.bias, wanted.bias.sum(0), atol=1e-12)
+    np.testing.assert_allclose(got.W_Q, wanted.W_Q, atol=1e-12)
+    without = bg.attention_block_gradients(*arguments, mask=mask, **options)
+    np.testing.assert_allclose(
+        fused.attention_block_gradients(*arguments, mask=mask, tile=2, **options).W_K, without.W_K, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("name", ["mask", "bias", "dropout"])
+@pytest.mark.parametrize(
+    ("shape", "remedy"), [((2, 5, 5), ":, None"), ((2, 1, 5), ":, None"), ((2, 5), "..., None, None, :")]
+)
+def test_a_pattern_for_each_example_is_refused_with_the_remedy(name, shape, remedy):
+    _, arguments, options = _block(2)
+    x = np.ones(shape, dtype=bool if name == "mask" else float)
+    functions = [bg.attention_block_gradients] + [fused.attention_block_gradients] * (name == "mask")
+    for function in functions:
+        with pytest.raises(ValueError, match=f"^{name}: got shape") as caught:
+            function(*arguments, **{name: x}, **options)
+        assert f"one for each example is {name}[{remedy}]" in str(caught.value)
+        function(*arguments, **{name: eval(f"x[{remedy}]")}, **options)
+
+
+# --- shapes and sizes that broke kernels ------------------------------------------------------------------------------
+
+
+def _against_autograd(n, m, d, *, scale=None, mask=None, bias=None, lead=()):
+    from tests.reference import attend
+
+    rng = np.random.default_rng(n + m + d)
+    shapes = ((*lead, n, d), (*lead, m, d), (*lead, m, d + 1), (*lead, n, d + 1))
+    q, k, v, u = (torch.tensor(rng.normal(size=shape), requires_grad=True) for shape in shapes)
+    t = {"mask": None if mask is None else torch.tensor(mask)}
+    if bias is not None:
+        t["bias"] = torch.tensor(bias, requires_grad=True)
+    wanted = torch.autograd.grad(
+        (attend(q, k, v, scale=scale, **t) * u).sum(), [q, k, v, *([t["bias"]] if bias is not None else [])]
+    )
+    arrays = [x.detach().numpy() for x in (q, k, v, u)]
+    got = bg.attention_gradients(*arrays, scale=scale, mask=mask, bias=bias)
+    for ours, theirs in zip((got.queries, got.keys, got.values, got.bias), wanted, strict=False):
+        np.testing.assert_allclose(ours, theirs, atol=1e-11 * max(1, n))
+
+
+@pytest.mark.parametrize(("n", "m", "d"), [(1025, 3, 2), (3, 1025, 2), (1, 700, 4), (1025, 1025, 1)])
+def test_just_beyond_a_power_of_two(n, m, d):
+    _against_autograd(n, m, d)
+
+
+@pytest.mark.parametrize("d", [72, 80, 96, 104, 128, 192, 256])
+def test_wide_heads(d):
+    _against_autograd(5, 7, d)
+
+
+def test_rows_whose_first_keys_are_hidden_and_left_padding():
+    mask = np.arange(130) >= np.asarray([[64], [100], [0], [130]])
+    _against_autograd(4, 130, 3, mask=mask)
+    padded = (np.arange(9) >= np.asarray([[3], [0]]))[:, None, None] & np.tri(9, dtype=bool)
+    _against_autograd(9, 9, 4, mask=padded, lead=(2, 3))
+
+
+@pytest.mark.parametrize("shape", [(1, 7), (3, 1, 1), (3, 5, 7), (7,), (2, 1, 5, 1)])
+def test_broadcast_biases_and_a_scale_above_one(shape):
+    _against_autograd(5, 7, 3, scale=3.5, bias=np.random.default_rng(1).normal(size=shape), lead=(2, 3))
