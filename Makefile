@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 PY     := $(VENV)/bin/python
 READY  := $(VENV)/ready
+WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help report test checks full formal bench browser docs lint readme readme-check clean
@@ -27,7 +28,7 @@ report: $(READY) ## prove, check, run the quick experiments, render report/build
 	@$(PY) -m report --pdf --strict
 
 test: $(READY)   ## proof validation (checks/) and the tests of our own machinery (tests/)
-	@$(PY) -m pytest checks/ tests/
+	@$(PY) -m pytest -n $(WORKERS) --dist worksteal checks/ tests/
 
 checks: $(READY) ## proof validation alone, with its ledger
 	@$(PY) -m pytest checks/

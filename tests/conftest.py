@@ -5,6 +5,10 @@ Draws are derandomised, by the profiles of ``checks/profiles.py``.
 
 from __future__ import annotations
 
+import os
+import tempfile
+from pathlib import Path
+
 import array_api_strict
 import jax
 import numpy as np
@@ -17,8 +21,19 @@ from checks.profiles import pytest_runtest_call, pytest_runtest_makereport
 
 __all__ = ["pytest_configure", "pytest_report_header", "pytest_runtest_call", "pytest_runtest_makereport"]
 
+MEMORY = Path("/dev/shm")
 torch.set_num_threads(1)
 jax.config.update("jax_enable_x64", True)
+
+
+@pytest.fixture
+def quick_folder(tmp_path_factory):
+    """A folder in memory, where the machine has that: a run flushes every checkpoint, and no test waits for a disk."""
+    if not os.access(MEMORY, os.W_OK):
+        yield tmp_path_factory.mktemp("folder")
+        return
+    with tempfile.TemporaryDirectory(dir=MEMORY, prefix="bayesgrad-") as name:
+        yield Path(name)
 
 
 def _read_only(x):

@@ -467,6 +467,7 @@ def test_a_route_without_its_tool_fails_only_in_ci(tmp_path, capsys, monkeypatch
     captured = capsys.readouterr()
     assert "formal: not run" in captured.out
     assert ("NOT ESTABLISHED formal" in captured.err) == bool(ci)
+    assert captured.out.splitlines()[-1] == f"{len(THEOREMS)} of {len(THEOREMS)} fully proved"
     monkeypatch.setattr(store.store, "TOOLS", {})
     assert main(command) == 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -207,10 +208,11 @@ def test_the_fragment_without_records_judges_nothing_and_with_the_committed_ones
 
 @pytest.fixture
 def toy_experiment(tmp_path, monkeypatch):
-    """X1 at toy size, with its record and runs in a temporary checkout."""
+    """X1 at toy size, with its record and runs in a temporary checkout; a thread stands in for the worker processes."""
+    from concurrent.futures import ThreadPoolExecutor
     from dataclasses import replace
 
-    from bayesgrad.training import cli
+    from bayesgrad.training import cli, sweep
     from bayesgrad.training.config import SGD, Config, OneHead, StickyMarkov
 
     config = Config(
@@ -227,6 +229,7 @@ def toy_experiment(tmp_path, monkeypatch):
         EXPERIMENTS["laws-in-training"],
         plan=lambda size, done: [Job("laws-in-training", "SGD", config, seed) for seed in range(3)],
     )
+    monkeypatch.setattr(sweep, "processes", lambda workers, threads: ThreadPoolExecutor(workers))
     monkeypatch.setattr(cli, "HOME", tmp_path)
     monkeypatch.setattr(cli, "record_key", lambda each, jobs: "key")
     monkeypatch.setitem(cli.EXPERIMENTS, "laws-in-training", toy)
@@ -263,7 +266,11 @@ def test_a_record_is_made_once_and_then_fresh(toy_experiment, tmp_path, capsys):
     assert record["state"] == "finished"
     assert {row["verdict"] for row in record["results"].values()} == {"confirmed"}
     assert {row["id"]: row["verdict"] for row in record["claims"]}["routing-law"] == "supported"
-    capsys.readouterr()
+    told = capsys.readouterr().out
+    assert "a quick run decides no claim" in told
+    assert not re.search(r"supported|conditional|not tested|not trained", told)
+    cli.print_summary(record | {"size": "full"}, "here")
+    assert "routing-law: supported (" in capsys.readouterr().out
     before = path.read_bytes()
     assert cli.main(toy_experiment) == 0
     assert "fresh" in capsys.readouterr().out

@@ -9,11 +9,13 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
 from bayesgrad.training import files, runs
 from bayesgrad.training.config import SGD, Config, OneHead, StickyMarkov
 from bayesgrad.training.progress import last_row
 
-STEPS = 420
+STEPS = 260
 CONFIG = Config(
     task=StickyMarkov(length=120, symbols=4, d_x=6, held_out=1),
     model=OneHead(d_k=3, d_v=4),
@@ -25,6 +27,12 @@ CONFIG = Config(
 )
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(["bayesgrad.training.loop"])
+
+
+@pytest.fixture
+def tmp_path(quick_folder):
+    """Below which everything of these tests is written."""
+    return quick_folder
 
 
 def work(folder: str, brake: int | None = None) -> None:
@@ -101,7 +109,7 @@ def test_twenty_kills_leave_the_same_record(tmp_path):
             inside += 1
         else:
             before = step_of(parts)
-            goal = before + moments.randint(1, 20)
+            goal = before + moments.randint(1, 12)
             process = SERVER.Process(target=work, args=(str(parts), goal + 6))
             process.start()
             deadline = time.monotonic() + 120

@@ -29,6 +29,12 @@ TOY = Config(
 PYTHON = [sys.executable, "-m", "bayesgrad.training"]
 
 
+@pytest.fixture
+def tmp_path(quick_folder):
+    """Below which everything of these tests is written."""
+    return quick_folder
+
+
 def jobs(count: int, **changes) -> list[runs.Job]:
     config = from_json(TOY.as_json() | changes)
     return [runs.Job("toy", "SGD", config, seed) for seed in range(count)]
@@ -58,6 +64,12 @@ def test_a_bad_grid_is_one_sentence(settings, words):
         cli.grid(TOY.as_json(), settings)
 
 
+def undisturbed(todo: list[runs.Job], root: Path) -> None:
+    """The same runs one after the other, here."""
+    for job in todo:
+        runs.execute(job.config.as_json(), job.seed, str(job.folder(root)), "x", label=job.arm)
+
+
 def test_any_executor_gives_the_same_numbers(tmp_path):
     todo = jobs(3)
     with ThreadPoolExecutor(1) as threads:
@@ -67,7 +79,7 @@ def test_any_executor_gives_the_same_numbers(tmp_path):
 
 
 def test_a_killed_worker_loses_nothing(tmp_path):
-    todo = jobs(2, steps=3000, checkpoint_every=50, evaluate_every=3000)
+    todo = jobs(2, steps=1200, checkpoint_every=50, evaluate_every=1200)
     killed = []
 
     def watch(active):
@@ -80,7 +92,7 @@ def test_a_killed_worker_loses_nothing(tmp_path):
 
     sweep.run_jobs(todo, tmp_path / "a", "x", workers=2, watch=watch)
     assert killed
-    sweep.run_jobs(todo, tmp_path / "b", "x", workers=2)
+    undisturbed(todo, tmp_path / "b")
     assert figures(todo, tmp_path / "a") == figures(todo, tmp_path / "b")
 
 
@@ -132,7 +144,7 @@ def test_a_cluster_that_loses_a_worker_loses_no_run(tmp_path):
     try:
         address, *pids = cluster.stdout.readline().split()
         config = tmp_path / "toy.json"
-        config.write_text(json.dumps(TOY.as_json() | {"steps": 2000, "evaluate_every": 2000, "checkpoint_every": 50}))
+        config.write_text(json.dumps(TOY.as_json() | {"steps": 1000, "evaluate_every": 1000, "checkpoint_every": 50}))
         command = [*PYTHON, "run", str(config), "--seeds", "4", "--runs"]
         sweeping = subprocess.Popen(
             [*command, str(tmp_path / "cluster"), "--scheduler", address], cwd=ROOT, stdout=subprocess.PIPE, text=True
@@ -146,8 +158,8 @@ def test_a_cluster_that_loses_a_worker_loses_no_run(tmp_path):
         assert sweeping.returncode == 0, output
     finally:
         cluster.communicate(timeout=300)
-    subprocess.run([*command, str(tmp_path / "local")], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     todo = [runs.Job("own", "toy", from_json(json.loads(config.read_text())), seed) for seed in range(4)]
+    undisturbed(todo, tmp_path / "local")
     assert figures(todo, tmp_path / "cluster") == figures(todo, tmp_path / "local")
 
 
@@ -180,7 +192,7 @@ def test_two_processes_give_the_loss_of_one(tmp_path):
     config.write_text(json.dumps(WIDE))
     done = torchrun(str(config), "--runs", str(tmp_path))
     assert done.returncode == 0, done.stderr
-    assert cli.main(["run", str(config), "--runs", str(tmp_path)]) == 0
+    undisturbed([runs.Job("own", "wide", from_json(WIDE), 0)], tmp_path)
     two = files.read_metrics(next((tmp_path / "distributed").glob("*/metrics.jsonl")))
     one = files.read_metrics(next((tmp_path / "own").glob("*/metrics.jsonl")))
     assert [row["step"] for row in two] == list(range(21))

@@ -367,6 +367,7 @@ def _number(value: float | None) -> str:
 
 
 def print_summary(record: dict[str, Any], where: str, *, long: bool = False) -> None:
+    """What a record holds. Claims of a quick run get their figures and no verdict: it is too small to decide one."""
     state = (
         ""
         if record["state"] == "finished"
@@ -387,11 +388,14 @@ def print_summary(record: dict[str, Any], where: str, *, long: bool = False) -> 
         print(f"  laws observed: {good} of {len(record['results'])} confirmed")
     for row in record["claims"]:
         span = "" if not row["interval"] else f" [{_number(row['interval'][0])}, {_number(row['interval'][1])}]"
-        print(f"  {row['id']}: {row['verdict']} ({_number(row['effect'])}{span} {row['unit']})")
+        word = f"{row['verdict']} " if record["size"] == "full" else ""
+        print(f"  {row['id']}: {word}({_number(row['effect'])}{span} {row['unit']})")
         if long:
             criterion = f"criterion {row['criterion_sha'][:12]}: {row['criterion']}"
             for paragraph in (f"{row['statement']} ({row['source']})", criterion):
                 print(textwrap.fill(paragraph, 110, initial_indent=" " * 6, subsequent_indent=" " * 6))
+    if record["claims"] and record["size"] != "full":
+        print("  a quick run decides no claim; --size full does")
 
 
 def print_run(folder: Path, result: dict[str, Any], metrics: list[dict[str, Any]]) -> None:
