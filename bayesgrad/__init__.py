@@ -116,7 +116,7 @@ _MODULES = (
     "torch",
     "training",
 )
-"""Sub-modules that are imported when somebody asks for them: ``bg.bayes``, ``bg.torch``."""
+"""Sub-modules that are imported at their first use: ``bg.bayes``, ``bg.torch``."""
 
 
 def __getattr__(name: str) -> Any:

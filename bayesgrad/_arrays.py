@@ -1,7 +1,7 @@
 """What the array-API standard leaves out: one namespace for a call, wide accumulation, empty rows, hidden pairs.
 
-Every public function takes arrays of one namespace (NumPy, PyTorch, array-api-strict, JAX) and answers in the same
-namespace, dtype and device. Nothing is ever written to an input and no branch depends on a value, so that the same
+Every public function takes arrays of one namespace (NumPy, PyTorch, array-api-strict, JAX) and returns arrays of the
+same namespace, dtype and device. Nothing is ever written to an input and no branch depends on a value, so that the same
 lines run under tracing and on symbols.
 
 **Symbols.** A namespace may carry ``__bayesgrad_symbolic__ = True``. Its arrays hold expressions; masks and targets are
@@ -222,7 +222,7 @@ def all_known(x: Any) -> bool:
 
 
 def times_in_place(xp: Namespace, ours: Any, other: Any) -> Any:
-    """ours * other, written over ``ours``, which nobody else holds: another large array costs more than the product."""
+    """ours * other, written over ``ours``, which no caller holds: another large array costs more than the product."""
     if isinstance(ours, np.ndarray) or (is_torch(xp) and outside_any_graph(ours) and outside_any_graph(other)):
         ours *= other
         return ours

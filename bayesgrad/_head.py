@@ -119,7 +119,7 @@ def used_weights(head: Head, weights: Any) -> Any:
 
 
 def _value_centre(xp: _arrays.Namespace, v: Any, seen: Any) -> Any:
-    """(..., 1, d_v): the mean of the values that somebody sees. Taking it out of every v leaves b - bbar unchanged."""
+    """(..., 1, d_v): the mean of the values that some query sees. Without it in every v, b - bbar is unchanged."""
     if seen is None:
         return xp.sum(v, axis=-2, keepdims=True) / max(v.shape[-2], 1)
     some = _arrays.namespace_of(seen).any(seen, axis=-2, keepdims=True)

@@ -280,7 +280,7 @@ def attention_double_backward(
     scale: Real | None = None,
     dropout: Floats[ArrayT, "*_"] | None = None,
 ) -> DoubleBackward[ArrayT]:
-    """Backward through the gradients of the head: what a loss on dL/dq, dL/dk, dL/dv asks of q, k, v and u.
+    """Backward through the gradients of the head: the gradient in q, k, v and u of a loss on dL/dq, dL/dk, dL/dv.
 
     Args:
         q, k, v, u, mask, bias, scale, dropout: as in :func:`bayesgrad.attention_gradients`.

@@ -23,6 +23,7 @@ from bayesgrad.theorems import THEOREMS
 
 
 def parser() -> argparse.ArgumentParser:
+    """The command line of ``python -m report``."""
     options = argparse.ArgumentParser(
         prog="python -m report", description="Render the report from the evidence on disk."
     )
@@ -87,6 +88,7 @@ def pdf(folder: Path, say: Any) -> bool:
 
 
 def render(context: Any, options: argparse.Namespace) -> int:
+    """Write the page, the paper and the merged evidence; returns the exit status, 0 or 1. Raises BadEvidence."""
     from report import render as printer
 
     started = time.perf_counter()
@@ -140,6 +142,7 @@ def render(context: Any, options: argparse.Namespace) -> int:
 
 
 def table(context: Any, options: argparse.Namespace) -> int:
+    """Write or compare the tables of README.md; returns the exit status, 0 or 1. Raises BadEvidence."""
     from report import readme
 
     if not options.check:
@@ -161,6 +164,7 @@ def table(context: Any, options: argparse.Namespace) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
     options = parser().parse_args(arguments)
     try:
         context = load(options)

@@ -18,7 +18,7 @@ from report.messages import Messages, messages
 
 NEEDED = ("schema", "experiment", "code", "title", "question", "size", "state", "runs", "claims", "arms")
 
-FAMILIES = {  # prefix of a label -> the family that it is told in
+FAMILIES = {  # prefix of a label -> the family under which it is printed
     "lemma": "lemmas", "bayes": "bayes", "softmax": "head", "loss": "head", "attention": "head",
     "dynamics": "dynamics", "em": "em",
 }  # fmt: skip
@@ -45,22 +45,28 @@ class Context:
 
     @property
     def messages(self) -> Messages:
+        """The catalogue of headings and labels."""
         return messages()
 
     @property
     def results(self) -> Mapping[str, Any]:
+        """The merged entry of each label, in the order of the theorem table."""
         return self.evidence["results"]
 
     @cached_property
     def by_label(self) -> dict[str, Theorem]:
+        """The theorem table by label."""
         return {theorem.label: theorem for theorem in self.theorems}
 
     @cached_property
     def labels(self) -> frozenset[str]:
+        """The labels that are printed: all, or the one that was chosen."""
         return frozenset(self.by_label) if not self.only else frozenset([self.only])
 
     @cached_property
     def families(self) -> dict[str, tuple[Theorem, ...]]:
+        """The theorems by family, in the order of the page; families without one are left out."""
+
         def family(theorem: Theorem) -> str:
             return FAMILIES.get(theorem.label.split(".")[0], "other")
 
@@ -75,6 +81,7 @@ class Context:
 
     @cached_property
     def used_by(self) -> dict[str, tuple[str, ...]]:
+        """By label the results that rest on it."""
         return {label: tuple(o for o, below in self.rests_on.items() if label in below) for label in self.by_label}
 
     @cached_property
@@ -94,6 +101,7 @@ class Context:
 
     @cached_property
     def failures(self) -> list[tuple[str, str]]:
+        """``(label, what went wrong)``, see :func:`bayesgrad.evidence.status.failures`."""
         return status.failures(self.evidence)
 
     @cached_property
@@ -177,7 +185,7 @@ def _resolve(name: str) -> Any:
 
 
 def read_records(evidence: Mapping[str, Any]) -> dict[str, Any]:
-    """The records that the evidence speaks from, by their path in the checkout, by experiment."""
+    """The records that the evidence refers to: their path in the checkout -> the record. Raises BadEvidence."""
     named = [*evidence["records"], *(cell.get("record") for claim in evidence["claims"] for cell in claim["cells"])]
     named += [result["observed"]["record"] for result in evidence["results"].values() if result["observed"]]
     found: dict[str, Any] = {}

@@ -34,6 +34,7 @@ def mathematics() -> str:
 
 
 def cut(source: Path, name: str, text: str, family: str) -> Path:
+    """Write the subset of one font. Raises OSError where the font cannot be read."""
     options = Options()
     options.flavor = "woff2"
     options.layout_features = ["*"]
@@ -56,6 +57,7 @@ def cut(source: Path, name: str, text: str, family: str) -> Path:
 
 
 def main(arguments: list[str]) -> int:
+    """Cut every font; returns the exit status."""
     if len(arguments) != 1 or not Path(arguments[0]).is_dir():
         print("python -m report.cut_fonts: expected the folder that holds texgyrepagella-*.otf", file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""What the report says, before anybody asks whether it is a page or a paper.
+"""The document tree: what the report says, before it is printed as a page or as a paper.
 
     section = Section("routing", Msg("heading.head"), (Para(prose("Rows of $F$ sum to zero.")), Display(r"F a = 0")))
 
@@ -38,6 +38,8 @@ class Code:
 
 @dataclass(frozen=True)
 class Emph:
+    """Text in italics, or in bold."""
+
     parts: tuple[Inline, ...]
     strong: bool = False
 
@@ -81,6 +83,8 @@ Line = tuple[Inline, ...]
 
 @dataclass(frozen=True)
 class Para:
+    """A paragraph; ``kind`` names its look."""
+
     line: Line
     kind: str = ""
 
@@ -94,6 +98,8 @@ class Display:
 
 @dataclass(frozen=True)
 class Items:
+    """A list; each item is a few blocks."""
+
     items: tuple[tuple[Block, ...], ...]
     ordered: bool = False
 
@@ -172,6 +178,8 @@ Block = Para | Display | Items | Table | Details | Listing | Figure | Note | Raw
 
 @dataclass(frozen=True)
 class Document:
+    """All sections, with the drawings of their figures."""
+
     title: str
     subtitle: str
     sections: tuple[Section, ...]

@@ -1,4 +1,4 @@
-"""Data that speaks of mathematics: formulas between dollars, names between backticks, letters of the notation in words.
+"""Mathematics in text from data: formulas between dollars, names between backticks, letters of the notation.
 
     lettered("row i sees a key; a_ij > 0")  ->  row $i$ sees a key; $a_{ij}$ > 0
 

@@ -40,6 +40,7 @@ def plain_text(source: str) -> str:
 
 
 def symbol(char: str, kind: str, before: Node | None) -> Node:
+    """A symbol by its command. Raises BadTeX for an unknown one."""
     char = escape(char)
     if kind == "ord":
         if char in "|‖/":
@@ -63,27 +64,33 @@ def symbol(char: str, kind: str, before: Node | None) -> Node:
 
 
 def function(name: str, limits: bool) -> Node:
+    """The name of a function, upright."""
     if limits:
         return Node(f'<mo movablelimits="true" form="prefix" lspace="0" rspace="0">{escape(name)}</mo>', "fn", True)
     return Node(word(name), "fn")
 
 
 def word(name: str) -> str:
+    """Words inside a formula."""
     upright = ' mathvariant="normal"' if len(name) == 1 else ""
     return f"<mi{upright}>{escape(name)}</mi>"
 
 
 def space(width: float) -> Node:
+    """A space of ``width`` ems."""
     return Node(f'<mspace width="{width}em"/>', "space")
 
 
 def fence(char: str, form: str) -> str:
+    """A bracket, stretched or not."""
     if not char:
         return ""
     return f'<mo form="{form}" stretchy="true" fence="true" lspace="0" rspace="0">{escape(char)}</mo>'
 
 
 def table(rows: list[list[str]], align: str, wide: bool) -> str:
+    """Rows of cells, aligned."""
+
     def cell(n: int, xml: str) -> str:
         side = align[n % len(align)]
         return f'<mtd class="{side}">{xml}</mtd>'

@@ -39,6 +39,7 @@ class Messages:
         return id in self.entries
 
     def english(self, id: str, values: Sequence[tuple[str, str]] = ()) -> str:
+        """An entry in English with its values filled in. Raises KeyError for an unknown id."""
         if id not in self.entries:
             raise KeyError(f"messages: no entry {id!r} in {CATALOGUE.name}")
         given = dict(values)
@@ -62,4 +63,5 @@ def _flatten(table: Mapping[str, object], prefix: str = "") -> dict[str, dict[st
 
 @lru_cache(maxsize=1)
 def messages() -> Messages:
+    """The catalogue, read once. Raises ValueError for an entry that lacks a language."""
     return Messages(_flatten(tomllib.loads(CATALOGUE.read_text(encoding="utf-8"))))

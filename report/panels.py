@@ -17,7 +17,7 @@ LEVELS = 8
 
 @dataclass(frozen=True)
 class Strip:
-    """Drawings that are told as one figure."""
+    """Drawings that stand in one figure, under one caption."""
 
     panels: tuple[Canvas, ...]
 

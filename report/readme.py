@@ -39,6 +39,7 @@ def rows(context: Context) -> list[tuple[str, ...]]:
 
 
 def table(context: Context) -> str:
+    """The table of statuses with its markers, as it stands in README.md."""
     lines = [f"| {' | '.join(HEADER)} |", "|:--|:--|" + ":-:|" * (len(HEADER) - 2)]
     lines += [f"| {' | '.join(row)} |" for row in rows(context)]
     return "\n".join([BEGIN, *lines, "", LEGEND + ".", END])
@@ -61,6 +62,7 @@ def claim_rows(context: Context) -> list[tuple[str, ...]]:
 
 
 def claims(context: Context) -> str:
+    """The table of claims with its markers, as it stands in README.md."""
     lines = [f"| {' | '.join(CLAIMS_HEADER)} |", "|:--|:--|:--|:--|:--|"]
     lines += [f"| {' | '.join(row)} |" for row in claim_rows(context)]
     return "\n".join([CLAIMS_BEGIN, *lines, CLAIMS_END])

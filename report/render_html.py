@@ -1,4 +1,4 @@
-"""A document as HTML: one page that asks nobody for anything.
+"""The document tree as HTML: one page that loads nothing from anywhere.
 
 The page is the document tree printed in order; style, script, fonts, catalogue and figures are inlined by the template.
 """
@@ -25,6 +25,8 @@ def mark(verdict: str, tones: Mapping[str, str]) -> str:
 
 
 class HtmlRenderer:
+    """Prints the document tree as HTML; collects the formulas that it had to refuse in ``refused``."""
+
     def __init__(
         self,
         messages: Messages,
@@ -40,9 +42,11 @@ class HtmlRenderer:
     # ---- in a line
 
     def line(self, line: Sequence[doc.Inline]) -> str:
+        """The parts of a line, one after the other."""
         return "".join(self.inline(part) for part in line)
 
     def math(self, tex: str, *, display: bool = False) -> str:
+        """A formula as MathML; one that cannot be read is printed as its source and noted in ``refused``."""
         try:
             return mathml(tex, display=display)
         except BadTeX as error:
@@ -50,11 +54,13 @@ class HtmlRenderer:
             return f'<code class="refused">{escape_html(tex)}</code>'
 
     def message(self, id: str, values: Sequence[tuple[str, str]] = ()) -> str:
+        """An entry of the catalogue, marked so that the page's script can change its language."""
         self.used.add(id)
         data = f' data-v="{escape_html(json.dumps(dict(values), sort_keys=True))}"' if values else ""
         return f'<span data-m="{escape_html(id)}"{data}>{escape_html(self.messages.english(id, values))}</span>'
 
     def inline(self, part: doc.Inline) -> str:
+        """One part of a line. Raises TypeError for an unknown kind."""
         if isinstance(part, doc.Text):
             return escape_html(part.text)
         if isinstance(part, doc.Math):
@@ -78,6 +84,7 @@ class HtmlRenderer:
         return self.badge(part)
 
     def badge(self, part: doc.Badge) -> str:
+        """A verdict with its sign and its tone."""
         tone = self.tones[part.verdict]
         note = f" <small>{escape_html(part.note)}</small>" if part.note else ""
         sign = f'<span class="mark" aria-hidden="true">{mark(part.verdict, self.tones)}</span>'
@@ -86,9 +93,11 @@ class HtmlRenderer:
     # ---- blocks
 
     def blocks(self, blocks: Sequence[doc.Block], level: int = 2) -> str:
+        """Blocks, one after the other."""
         return "\n".join(filter(None, (self.block(block, level) for block in blocks)))
 
     def block(self, block: doc.Block, level: int) -> str:
+        """One block. Raises TypeError for an unknown kind."""
         if isinstance(block, doc.Para):
             kind = f' class="{block.kind}"' if block.kind else ""
             return f"<p{kind}>{self.line(block.line)}</p>"
@@ -123,6 +132,7 @@ class HtmlRenderer:
         return self.blocks(item, level)
 
     def section(self, block: doc.Section, level: int) -> str:
+        """A section with its heading at a ``level`` of the outline."""
         if block.name in self._names:
             raise ValueError(f"section: the name {block.name!r} is used twice, every anchor needs its own")
         self._names.add(block.name)
@@ -136,6 +146,7 @@ class HtmlRenderer:
         return f"<section{kind}>{heading}{under}\n{self.blocks(block.blocks, min(level + 1, 6))}</section>"
 
     def table(self, table: doc.Table) -> str:
+        """A table with its caption."""
         if not table.rows:
             return ""
         kinds = table.kinds or "l" * len(table.rows[0])
@@ -161,6 +172,7 @@ class HtmlRenderer:
         )
 
     def figure(self, block: doc.Figure) -> str:
+        """A figure with its caption and its data."""
         drawn = self.figures.get(block.name, {}).get("svg", b"").decode("utf-8")
         data = ""
         if block.data is not None:

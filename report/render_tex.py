@@ -26,6 +26,8 @@ _LISTING_COLUMNS = 112
 
 
 class TexRenderer:
+    """Prints the document tree as LaTeX."""
+
     def __init__(
         self,
         messages: Messages,
@@ -38,9 +40,11 @@ class TexRenderer:
     # ---- in a line
 
     def line(self, line: Sequence[doc.Inline]) -> str:
+        """The parts of a line, one after the other."""
         return "".join(self.inline(part) for part in line)
 
     def inline(self, part: doc.Inline) -> str:
+        """One part of a line. Raises TypeError for an unknown kind."""
         if isinstance(part, doc.Text):
             return escape_tex(part.text)
         if isinstance(part, doc.Math):
@@ -65,9 +69,11 @@ class TexRenderer:
     # ---- blocks
 
     def blocks(self, blocks: Sequence[doc.Block], level: int = 0) -> str:
+        """Blocks, one after the other."""
         return "\n".join(filter(None, (self.block(block, level) for block in blocks)))
 
     def block(self, block: doc.Block, level: int) -> str:
+        """One block; empty where it is for the page only."""
         if isinstance(block, doc.Para):
             return self.line(block.line) + "\n"
         if isinstance(block, doc.Display):
@@ -105,6 +111,7 @@ class TexRenderer:
         )
 
     def section(self, block: doc.Section, level: int) -> str:
+        """A section with its heading at a ``level`` of the outline."""
         command = _LEVELS[min(level, len(_LEVELS) - 1)]
         title = self.line(block.title)
         return (
@@ -118,6 +125,7 @@ class TexRenderer:
         )
 
     def table(self, table: doc.Table) -> str:
+        """A table that may break over pages."""
         if not table.rows:
             return ""
         columns = len(table.header) or len(table.rows[0])
@@ -138,6 +146,7 @@ class TexRenderer:
         )
 
     def listing(self, block: doc.Listing) -> str:
+        """Source text, set as it stands."""
         lines: list[str] = []
         for line in block.text.rstrip().splitlines():
             for start in range(0, max(len(line), 1), _LISTING_COLUMNS):

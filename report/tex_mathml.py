@@ -45,17 +45,21 @@ def tokens(source: str) -> list[str]:
 
 
 class Parser:
+    """Reads one formula, token by token. Raises BadTeX for whatever is not in the tables."""
+
     def __init__(self, source: str) -> None:
         self.source, self.tokens, self.at = source, tokens(source), 0
 
     # ---- the token stream
 
     def peek(self, *, blank: bool = False) -> str:
+        """The next token, left where it is."""
         while not blank and self.at < len(self.tokens) and self.tokens[self.at].isspace():
             self.at += 1
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
 
     def next(self, *, blank: bool = False) -> str:
+        """The next token, taken."""
         token = self.peek(blank=blank)
         if not token:
             raise BadTeX(f"the formula ends too early: {self.source!r}")
@@ -63,6 +67,7 @@ class Parser:
         return token
 
     def expect(self, token: str) -> None:
+        """Take ``token``; raises BadTeX if another one comes."""
         found = self.next()
         if found != token:
             raise BadTeX(f"expected {token!r}, found {found!r} in {self.source!r}")
@@ -107,6 +112,7 @@ class Parser:
         return node
 
     def scripted(self, before: Node | None) -> Node:
+        """An atom with its sub- and superscript."""
         base = Node("<mrow></mrow>") if self.peek() in ("^", "_", "'") else self.atom(before)
         below = above = ""
         primes = ""
@@ -135,6 +141,7 @@ class Parser:
         return Node(f"<{tag}>{base.xml}{below}{above}</{tag}>", "op" if base.limits else base.kind)
 
     def atom(self, before: Node | None) -> Node:
+        """One symbol, number, group or command."""
         token = self.next()
         if token == "{":
             node = self.row("}")
@@ -153,6 +160,7 @@ class Parser:
         raise BadTeX(f"{token!r} is no mathematics in {self.source!r}")
 
     def command(self, name: str, before: Node | None) -> Node:
+        """What a command stands for, with its arguments."""
         if name in tex.SYMBOLS:
             return symbol(*tex.SYMBOLS[name], before)
         if name in tex.TEX_FUNCTIONS:
@@ -202,6 +210,7 @@ class Parser:
         raise BadTeX(f"\\{name} is not in the report's table of mathematics: {self.source!r}")
 
     def accent(self, name: str) -> Node:
+        """A base under an accent."""
         base, char = self.group(), tex.ACCENTS[name]
         stretchy = "true" if name in tex.WIDE else "false"
         tag, mark = ("munder", "accentunder") if name == "underline" else ("mover", "accent")

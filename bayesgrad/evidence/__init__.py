@@ -1,7 +1,8 @@
 """The one form of evidence: what a route writes, when it still counts, and which statuses follow from it.
 
 :mod:`~bayesgrad.evidence.store` holds paths, hashes, atomic writes and freshness; :mod:`~bayesgrad.evidence.shape` says
-what a file must look like. A status is never stored: whoever reads evidence computes it again.
+what a file must look like. No status is stored: :mod:`~bayesgrad.evidence.status`
+computes them whenever evidence is read.
 
 >>> ROUTES
 ('proof', 'exact', 'code', 'sympy', 'formal', 'check', 'code_mutants', 'observed')

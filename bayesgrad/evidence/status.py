@@ -3,7 +3,7 @@
     fully_proved(label) = nothing on it refuted, failed or undecided; every required route established, one of them a
                           proof; and fully_proved(l) for every l that its proof or its Coq twin rests on
 
-Dependencies are those that the routes recorded (the kernel's and Coq's, not anybody's table), and nothing here is ever
+Dependencies are those that the routes recorded (the kernel and Coq; no table is typed), and nothing here is ever
 stored: :func:`merge` leaves statuses out, and :func:`split` takes merged evidence apart to be judged like fragments.
 """
 
@@ -133,7 +133,7 @@ def _check(theorem: Theorem, fragment: Fragment) -> dict[str, Any]:
 
 
 def _wrong_laws(theorem: Theorem, fragments: Mapping[str, Fragment]) -> dict[str, Any]:
-    """By route the wrong laws that it held against the result, each with its verdict."""
+    """By route the wrong laws that it tried to refute, each with its verdict, and how many it rejected."""
     found = {}
     for route in SYMBOLIC:
         rows = fragments[route].results.get(theorem.label, {}).get("detail", {}).get("wrong_laws", [])
@@ -343,7 +343,7 @@ def unsettled(
 ) -> list[tuple[str, str]]:
     """``(route or label, why)`` for all that is neither established nor wrong: stale, not run, undecided.
 
-    A route whose tool is not installed is left out unless ``strict``: nobody can run it there.
+    A route whose tool is not installed cannot run here; it is listed only if ``strict``.
     """
     found = [
         (route, fragment.reason)

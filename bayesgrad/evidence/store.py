@@ -1,8 +1,8 @@
 """Evidence on disk: one JSON fragment a route, whole or absent, stale as soon as anything it rests on moves.
 
 A fragment is ``{"schema": 2, "route", "versions", "sources": {file: sha256}, "patterns": [glob], "configuration",
-"results": {label: {...}}, "seconds"}``. Nobody edits one: a route that ran writes it, everybody else reads it through
-:func:`read`, which answers None (that is, "not run") where :func:`why_stale` has a reason.
+"results": {label: {...}}, "seconds"}``. The route that ran writes it, every other command reads it through
+:func:`read`, which returns None (that is, "not run") where :func:`why_stale` gives a reason.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ class Terms:
 
 
 class Hunt:
-    """Changes certificates of the book and asks the checker."""
+    """Changes certificates of the book and runs the checker on them."""
 
     def __init__(self, seed: int = 0):
         self.rng = random.Random(seed)
@@ -204,6 +204,7 @@ class Hunt:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status, 1 if a change was accepted that says something new."""
     parser = argparse.ArgumentParser(
         prog="python -m checks.mutation.certificate_changes", description=__doc__.split("\n")[0]
     )

@@ -1,4 +1,4 @@
-"""Oracles: more independent ways to the same numbers, and the tables that bind them to what the checks ask about.
+"""Oracles: more independent ways to the same numbers, and the tables that bind them to the quantities of the checks.
 
 ``padded``       reverse mode: JAX on explicit operations, float64, in blocks of one size; where JAX is installed
 ``tangents``     forward mode: PyTorch's dual numbers on explicit operations, float64

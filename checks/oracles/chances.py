@@ -49,7 +49,7 @@ def _by_mixture(joint: Joint) -> dict[str, Reference]:
 
 
 def _by_gradient(joint: Joint) -> dict[str, Reference]:
-    """p = q - (dR/dz) / P(c,x): what the gradient of the risk of a softmax model, at any z, asks for."""
+    """p = q - (dR/dz) / P(c,x): the prediction that follows from the gradient of a softmax model's risk at any z."""
     joint_xy = torch.from_numpy(joint.tensors()["P"].sum(0))
     z = torch.zeros_like(joint_xy, requires_grad=True)
     risk = -(joint_xy * torch.log_softmax(z, -1)).sum()
@@ -125,7 +125,7 @@ RISKS = (
 
 
 def only(names: tuple[str, ...], oracles: tuple[Oracle, ...]) -> tuple[Oracle, ...]:
-    """The same oracles, asked about fewer quantities."""
+    """The same oracles for fewer quantities."""
 
     def restrict(oracle: Oracle) -> Oracle:
         def of(example: Any) -> dict[str, Reference]:

@@ -1,6 +1,6 @@
 """Exact rationals by exhaustive enumeration: nothing is summed that is not listed, nothing is rounded.
 
-Each function lists every outcome of a finite model with its exact probability and answers by adding up those that fit.
+Each function lists every outcome of a finite model with its exact probability and returns the sum over those that fit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The oracles of bayesgrad.testing, bound to what the checks of softmax and of one head ask about."""
+"""The oracles of bayesgrad.testing, bound to the quantities of the checks of softmax and of one head."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def head_gradients(*names: str) -> tuple[Oracle, ...]:
 
 
 def visible_only(oracles: tuple[Oracle, ...]) -> tuple[Oracle, ...]:
-    """The same oracles, asked about dL/da at visible pairs only (0 elsewhere)."""
+    """The same oracles; dL/da is compared at visible pairs only (0 elsewhere)."""
 
     def restrict(oracle: Oracle) -> Oracle:
         def of(head: Head) -> dict[str, Reference]:

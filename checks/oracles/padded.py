@@ -9,7 +9,7 @@ example of n queries and m keys is put into a block of N >= n and M >= m, and th
 No such entry can change an answer, because it meets a weight, an upstream gradient or a matrix entry that is exactly 0.
 A stage s, a, g, ... gets its gradient from a variable that is added to it and is 0.
 
-JAX is imported at the first call. Where it is not installed :func:`installed` says so and nobody asks this oracle.
+JAX is imported at the first call. Where it is not installed :func:`installed` is false and the checks do without.
 Double precision is switched on around each call, so that the rest of the process keeps JAX's own default.
 """
 
@@ -52,7 +52,7 @@ def double() -> Any:
 
 
 def call(function: Callable[[], Callable[..., Any]], *given: Any) -> Any:
-    """The answer of a compiled function, as NumPy arrays."""
+    """The results of a compiled function, as NumPy arrays."""
     with double():
         return jax_module().tree.map(np.asarray, function()(*given))
 

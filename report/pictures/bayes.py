@@ -1,4 +1,4 @@
-"""Pictures of the lemmas and of what cross-entropy asks for."""
+"""Pictures of the lemmas and of the risk that cross-entropy minimises."""
 
 from __future__ import annotations
 

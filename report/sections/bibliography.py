@@ -35,6 +35,7 @@ def _key(key: str) -> Emph:
 
 
 def build(context: Context) -> list[Section]:
+    """The section."""
     items: list[tuple[doc.Block, ...]] = []
     for key, authors, title, number in PAPERS:
         link = Link(f"https://arxiv.org/abs/{number}", f"arXiv {number}")

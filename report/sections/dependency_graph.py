@@ -15,6 +15,7 @@ STATUSES = ("fully-proved", "partial", "open", "failed")
 
 
 def build(context: Context) -> Section:
+    """The section: the drawing, and a table that says the same for the paper."""
     rests_on = context.rests_on
     beside = {label: tuple(result["read_with"]) for label, result in context.results.items()}
     rows = (((Ref(label),), _names(rests_on[label]), _names(beside[label])) for label in rests_on)
@@ -37,6 +38,7 @@ MESSAGES = ("ui.zoom_in", "ui.zoom_out", "ui.legend", *(f"verdict.{status}" for 
 
 
 def html(context: Context, placed: Layout) -> str:
+    """The drawing with its legend and its buttons."""
     width = (placed.columns - 1) * COLUMN + WIDTH + 24
     height = (placed.rows - 1) * ROW + HEIGHT + 24
     edges = "".join(

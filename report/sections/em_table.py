@@ -32,6 +32,7 @@ ROWS = (
 
 
 def build(context: Context) -> Section:
+    """The section."""
     rows = []
     for says, holds, labels in ROWS:
         refs: Line = tuple(

@@ -40,7 +40,7 @@ PIECES: dict[str, Callable[[Record], Piece | None]] = {
     "residuals": training.residuals,
 }
 
-BESIDE = {  # claim -> what bears on it; each piece is told once, by the first claim that wants it
+BESIDE = {  # claim -> what bears on it; each piece is printed once, under the first claim that lists it
     "optimum-is-posterior-predictive": ("entropy", "divergence"),
     "transformer-reaches-bayes": ("entropy", "divergence", "calibration"),
     "tracks-single-sequences": ("sequences", "followed"),
@@ -55,7 +55,7 @@ BESIDE = {  # claim -> what bears on it; each piece is told once, by the first c
 
 
 BRIEF = ("entropy", "divergence", "memories", "held-out", "arms", "floors")
-"""What a quick record shows where the full record of its experiment is told as well."""
+"""What is printed of a quick record where the full record of its experiment is printed as well."""
 
 
 def pieces(record: Record, *, brief: bool = False) -> dict[str, Piece]:
@@ -71,6 +71,7 @@ def _full(context: Context, record: Record) -> Record | None:
 
 
 def build(context: Context) -> Section:
+    """The section: every record, claim by claim."""
     blocks: list[doc.Block] = [Para((Msg("summary.experiments"),), kind="lead")]
     if not context.records:
         blocks.append(Note("info", (Para((Msg("ui.no_records"),)),)))

@@ -21,6 +21,7 @@ MESSAGES = (*(id for _, id in COLUMNS), "play.scores", "play.plane", "play.size"
 
 
 def build(context: Context) -> Section:
+    """The section; the paper has a sentence instead."""
     paper = (
         Para(prose("The page has an interactive head in this place: scores, values and upstream gradients to drag.")),
     )
@@ -29,6 +30,8 @@ def build(context: Context) -> Section:
 
 
 def html(context: Context) -> str:
+    """The controls and the drawing that the script fills."""
+
     def say(id: str) -> str:
         return f'<span data-m="{id}">{escape_html(context.messages.english(id))}</span>'
 

@@ -30,6 +30,7 @@ NAMES = (
 
 
 def build(context: Context) -> Section:
+    """The section."""
     header: tuple[Line, ...] = tuple(
         (Msg(f"column.{name}"),) for name in ("meaning", "ours", "papers", "pytorch", "flash")
     )

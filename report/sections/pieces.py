@@ -2,7 +2,7 @@
 
     Piece((Figure(...),), {"experiment-bijection-entropy": canvas})
 
-A piece whose data a record lacks is None and is not told.
+A function here returns None where the record lacks the data; the section then skips the piece.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def named(record: Record, arm: str) -> str:
 
 
 def rows_with(record: Record, key: str, needed: str) -> dict[str, Mapping[str, Any]]:
-    """The arms' entries of an optional key that have ``needed``; other forms of the key are somebody else's."""
+    """The arms' entries of an optional key that have ``needed``; other forms of the key belong to other pieces."""
     found = record.get(key)
     if not isinstance(found, Mapping):
         return {}
@@ -142,7 +142,7 @@ def plates(
 ) -> Piece | None:
     """A figure for each group of arms that share axes; arms that stand alone share a figure of small panels.
 
-    ``draw(arms, narrow)`` draws one group; the caption is told in full once.
+    ``draw(arms, narrow)`` draws one group; the caption stands in full under the first group alone.
     """
     wide = [group for group in groups if len(group) > 1]
     alone = [group for group in groups if len(group) == 1]

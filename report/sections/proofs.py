@@ -66,7 +66,7 @@ def _part(part: Mapping[str, Any], several: bool) -> list[doc.Block]:
 
 
 def wrong_laws(found: Mapping[str, Any]) -> list[doc.Block]:
-    """The wrong laws held against a result, each once, with the shortest instance that refutes it."""
+    """The wrong laws of a result, each once, with the shortest counterexample; empty where it has none."""
     if not found["laws"]:
         return []
     rows, examples = [], []
@@ -83,6 +83,7 @@ def wrong_laws(found: Mapping[str, Any]) -> list[doc.Block]:
 
 
 def formal(verdict: Mapping[str, Any]) -> list[doc.Block]:
+    """What Coq proved of a result: the statements, and the axioms that they use; empty where it proved nothing."""
     detail = verdict["detail"] if isinstance(verdict["detail"], dict) else {}
     if not detail.get("statement"):
         return []

@@ -38,6 +38,7 @@ from report.sections.proofs import derivation, formal, wrong_laws
 
 
 def build(context: Context) -> list[Section]:
+    """A section for every family, with one for each of its results."""
     sections = []
     for family, theorems in context.families.items():
         told = [result(context, theorem) for theorem in theorems if theorem.label in context.labels]
@@ -48,12 +49,14 @@ def build(context: Context) -> list[Section]:
 
 
 def title(context: Context, theorem: Theorem) -> Line:
+    """The title of a result, from the catalogue where it has one."""
     id = f"title.{theorem.label}"
     known = id in context.messages and context.messages.english(id) == theorem.title
     return (Msg(id),) if known else text(theorem.title)
 
 
 def result(context: Context, theorem: Theorem) -> Section:
+    """The section of one result."""
     entry = context.results[theorem.label]
     meaning = MEANINGS.get(theorem.label)
     blocks: list[doc.Block] = [Display(context.statement(theorem.label))]
@@ -100,7 +103,7 @@ def _picture(label: str) -> doc.Figure:
 
 
 def pictures(context: Context) -> dict[str, dict[str, bytes]]:
-    """The drawn pictures of the results that are told, by figure name."""
+    """The pictures of the results that are printed: figure name -> its SVG and its TikZ."""
     found = {}
     for label in context.by_label:
         if label in PICTURES and label in context.labels:

@@ -13,6 +13,7 @@ from report.filters import number
 
 
 def build(context: Context) -> Section:
+    """The section: counts, the verdict board, the claims."""
     counts = {key: number(value) for key, value in context.counts.items()}
     blocks: list[doc.Block] = [
         Para((Msg("summary.summary"),), kind="lead"),
@@ -25,10 +26,12 @@ def build(context: Context) -> Section:
 
 
 def cell(entry: dict[str, object] | None) -> Line:
+    """A verdict as a cell of the board."""
     return (Badge(verdict_id(str(entry["verdict"])) if entry else "not-run"),)
 
 
 def wrong_laws(laws: Mapping[str, Any]) -> Line:
+    """How many wrong laws were rejected, of how many."""
     return text(f"{laws['rejected']}/{laws['total']}") if laws["total"] else text("–")
 
 
@@ -98,4 +101,5 @@ def anchor(record: Mapping[str, Any]) -> str:
 
 
 def interval(bounds: list[float] | None) -> str:
+    """The bounds of an interval in brackets; empty where there is none."""
     return f"[{number(bounds[0])},\u00a0{number(bounds[1])}]" if bounds else ""

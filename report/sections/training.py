@@ -1,4 +1,4 @@
-"""Curves along training: loss and held-out divergence, and what is told beside them."""
+"""Curves along training: loss and held-out divergence, and the tables beside them."""
 
 from __future__ import annotations
 

@@ -10,10 +10,12 @@ from report.filters import number
 
 
 def build(context: Context) -> list[Section]:
+    """The section."""
     return [trusted(context), gaps(context), again(context)]
 
 
 def trusted(context: Context) -> Section:
+    """The files that have to be right for a proof to be one."""
     base = context.evidence["trusted_base"]
     blocks: list[doc.Block] = [Para((Msg("summary.trust"),), kind="lead")]
     if base["files"]:
@@ -38,6 +40,7 @@ def trusted(context: Context) -> Section:
 
 
 def gaps(context: Context) -> Section:
+    """What is not established, and why."""
     rows = []
     for label in context.by_label:
         missing = context.missing(label)
@@ -51,6 +54,7 @@ def gaps(context: Context) -> Section:
 
 
 def again(context: Context) -> Section:
+    """The command that obtains each figure again."""
     rows = [((Msg(f"route.{route}"),), (Code(HOW[route]),)) for route in HOW]
     rows.append(((Msg("route.report"),), (Code("python -m report"),)))
     rows.append(((Msg("route.all"),), (Code("make report"),)))

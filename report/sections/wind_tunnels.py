@@ -1,4 +1,4 @@
-"""Wind tunnels: models on tasks whose exact predictive is known, held against it position by position.
+"""Wind tunnels: models on tasks whose exact predictive is known, compared with it position by position.
 
 Entropy and KL(Bayes || model) by position, and the memory that a model's KL is worth; single sequences and calibration
 are in :mod:`report.sections.single_sequences`. What lies beyond the trained range stands beside what lies within it,
