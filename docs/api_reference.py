@@ -23,7 +23,10 @@ SECTIONS = {
     "explain": ("_explain",),
 }
 """The functions that ``import bayesgrad`` gives, by topic, and the modules that define them; the first one explains."""
-MODULES = ("dynamics", "em", "bayes", "fused", "tiled", "torch", "theorems")
+MODULES = (
+    *("modern", "row_maps", "positions", "layers"),
+    *("dynamics", "em", "bayes", "fused", "tiled", "torch", "theorems"),
+)
 """Modules that are imported by name."""
 
 

@@ -70,6 +70,13 @@ MODULES = {
     "fused": "attention_block_gradients",
     "tiled": "HeadDoubleBackward HeadGradients attention attention_double_backward attention_gradients attention_jvp",
     "torch": "attention",
+    "modern": "ModernAttention ModernGradients attention attention_gradients",
+    "row_maps": "DifferentialGradients LinearGradients differential_attention differential_attention_gradients entmax "
+    "entmax_attention entmax_attention_gradients linear_attention linear_attention_gradients row_map_gradient "
+    "sigmoid_attention sigmoid_attention_gradients",
+    "positions": "alibi_bias alibi_slope_gradient rotary rotary_gradient",
+    "layers": "Activation GatedMlpGradients LayerNormGradients MlpGradients RmsNormGradients activation_of gated_mlp "
+    "gated_mlp_gradient layer_norm layer_norm_gradient mlp mlp_gradient rms_norm rms_norm_gradient",
 }
 
 
