@@ -24,7 +24,7 @@ from rich.progress import track
 
 from bayesgrad import evidence
 from bayesgrad.evidence import ROOT
-from derivations import certificates, headlines, laws, present, trust
+from derivations import catalogue, certificates, laws, present, trust
 from derivations.routes import code_route, exact_instances, sympy_sizes
 
 SOURCES = (
@@ -32,11 +32,9 @@ SOURCES = (
     "bayesgrad/symbolic/book.json",
     "bayesgrad/checker.py",
     "derivations/*.py",
-    "derivations/routes/*.py",
-    "derivations/formal/*.py",
+    "derivations/*/*.py",
     "derivations/formal/*.v",
     "bayesgrad/theorems.py",
-    "bayesgrad/statements.py",
 )
 
 
@@ -48,13 +46,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--format", choices=("text", "latex", "json"), default="text", help="how to print it")
     parser.add_argument("--tree", action="store_true", help="print what the result rests on instead")
     parser.add_argument("--evidence", action="store_true", help="run everything and write report/build/evidence")
-    parser.add_argument("--statements", action="store_true", help="write bayesgrad/statements.py from what is proved")
+    parser.add_argument("--catalogue", action="store_true", help="write bayesgrad/catalogue.json from what is proved")
     parser.add_argument("--book", action="store_true", help="write bayesgrad/symbolic/book.json, what is claimed")
     parser.add_argument("--certificates", type=Path, metavar="DIR", help="write the certificate of every result")
     parser.add_argument("--force", action="store_true", help="with --evidence: run although nothing has changed")
     args = parser.parse_args(argv)
-    if args.statements:
-        headlines.write()
+    if args.catalogue:
+        certificates.write_text(catalogue.DATA, catalogue.data())
         return 0
     if args.book:
         certificates.write_book()

@@ -41,7 +41,7 @@ from bayesgrad.symbolic.terms import (
     meaning,
 )
 from derivations import laws
-from derivations.laws import Part
+from derivations.result import Part
 
 INSTANCES = 2  # of full size; every third one is a corner and not counted
 SIZES = (2, 3, 4)

@@ -1,61 +1,21 @@
-"""The book of proofs: which function proves which label, in what order, and what came out.
+"""The book of proofs: what came out of the proof of each label, run once.
 
-A family module says ``@proves(label)`` above a function that returns the parts of a result. :func:`law` runs it once;
-a proof that rests on another result asks for it by :func:`equation`, which runs that one first.
+:func:`law` runs the proof of a result's module; a proof that rests on another result asks for it by :func:`equation`,
+which runs that one first.
 """
 
 from __future__ import annotations
 
-import importlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 from bayesgrad.symbolic import proof as kernel
 from bayesgrad.symbolic.proof import Chain, Equation, ProofError, Verdict
-from bayesgrad.symbolic.terms import Diff, Index, Term, indices_of
-from bayesgrad.symbolic.tex import statement
-
-FAMILIES = (
-    "lemmas",
-    "bayes",
-    "sequences",
-    "bijection",
-    "softmax",
-    "cross_entropy",
-    "head_laws",
-    "projections",
-    "grouped_heads",
-    "saturation",
-    "dynamics",
-    "feedback",
-    "feedback_full",
-    "weight_space",
-    "natural_routing",
-    "frame_precision",
-    "em",
-)
-
-
-@dataclass(frozen=True)
-class Part:
-    """One claim of a result with its proof; ``says`` is the sentence that a reader needs beside the formula."""
-
-    name: str
-    claim: Equation
-    proof: Chain
-    says: str = ""
-
-    @property
-    def tex(self) -> str:
-        return statement(self.claim)
-
-    @property
-    def order(self) -> tuple[Index, ...]:
-        """The free indices in the order in which the left side names them: the axes of its value."""
-        return axes(self.claim.lhs, self.claim.rhs)
+from bayesgrad.symbolic.terms import Term, indices_of
+from bayesgrad.theorems import THEOREMS
+from derivations.result import Part, result, results
 
 
 @dataclass(frozen=True)
@@ -89,38 +49,23 @@ class Unproved(ProofError):
         self.label, self.part, self.verdict = label, part, verdict
 
 
-Maker = Callable[[], Sequence[Part]]
-_PROOFS: dict[str, Maker] = {}
 _OWNER: dict[int, str] = {}
 
 
-def proves(label: str) -> Callable[[Maker], Maker]:
-    """Enter a function that returns the parts of a result, with their proofs, into the book."""
-
-    def enter(maker: Maker) -> Maker:
-        if label in _PROOFS:
-            raise ValueError(f"proves: {label} has a proof already, in {_PROOFS[label].__module__}")
-        _PROOFS[label] = maker
-        return maker
-
-    return enter
-
-
+@cache
 def labels() -> tuple[str, ...]:
-    """Every label that has a proof in the book."""
-    for family in FAMILIES:
-        importlib.import_module(f"derivations.{family}")
-    return tuple(_PROOFS)
+    """Every label, in the order of the catalogue; what the catalogue does not have yet comes last."""
+    known = {theorem.label: number for number, theorem in enumerate(THEOREMS)}
+    return tuple(sorted(results(), key=lambda label: (known.get(label, len(known)), label)))
 
 
 @cache
 def law(label: str) -> Law:
     """The result, proved or not, after running its proof. Raises ValueError where the book has none."""
-    if label not in labels():
-        raise ValueError(f"label: {label!r} has no proof here; python -m derivations lists those that have")
+    record = result(label)
     began = time.perf_counter()
     try:
-        parts = tuple(_PROOFS[label]())
+        parts = tuple(record.makers[0]())
     except Unproved as stop:
         own = stop.label == label
         verdict = (
@@ -174,27 +119,3 @@ def whole(claim: Equation) -> Callable[..., Term]:
     """The context that is nothing but one side of a proved claim: for rewriting a whole term."""
     free = sorted(set().union(*(indices_of(t)[0] for t in (claim.lhs, claim.rhs))), key=lambda i: i.uid)
     return lambda hole: hole(*free)
-
-
-def axes(*terms: Term) -> tuple[Index, ...]:
-    """The free indices of terms in order of appearance."""
-    free = set().union(*(indices_of(t)[0] for t in terms))
-    seen: dict[Index, None] = {}
-
-    def visit(t: Any) -> None:
-        if isinstance(t, Index):
-            if t in free:
-                seen.setdefault(t)
-        elif isinstance(t, (tuple, list)):
-            for x in t:
-                visit(x)
-        elif isinstance(t, Diff):
-            visit(t.body)
-            visit(t.wrt)
-        elif hasattr(t, "__dataclass_fields__") and type(t).__name__ not in ("Tensor", "Size", "Lookup"):
-            for field in t.__dataclass_fields__:
-                visit(getattr(t, field))
-
-    for term in terms:
-        visit(term)
-    return tuple(seen)

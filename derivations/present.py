@@ -12,11 +12,10 @@ from bayesgrad.symbolic.proof import AtMost, Entries, Equation, Minimum, Verdict
 from bayesgrad.symbolic.terms import Entry, Index, Tensor, Term, children
 from bayesgrad.symbolic.tex import shown, statement
 from bayesgrad.symbolic.text import text
-from bayesgrad.theorems import theorem
 from derivations.counterexamples import gathered
 from derivations.formal import dependencies
-from derivations.headlines import statement_tex
-from derivations.laws import Part, law
+from derivations.laws import Law, law
+from derivations.result import Part
 from derivations.rewritings import counted
 from derivations.wrong_laws import wrong_laws
 
@@ -36,7 +35,19 @@ def graph(label: str) -> Links:
     found: dict[str, str] = dict.fromkeys(law(label).uses, "proof")
     for other in dependencies.rests_on().get(label, ()):
         found[other] = "proof and Coq" if other in found else "Coq"
-    return Links(dict(sorted(found.items())), theorem(label).read_with)
+    return Links(dict(sorted(found.items())), result(label).read_with)
+
+
+def headline(found: Law) -> tuple[Part, ...]:
+    """The parts of a result that its statement shows."""
+    names = result(found.label).headline or (found.parts[0].name,)
+    parts = {p.name: p for p in found.parts}
+    return tuple(parts[name] for name in names if name in parts) or found.parts
+
+
+def statement_tex(label: str) -> str:
+    """The statement of a result as the catalogue shows it."""
+    return r" \qquad ".join(p.tex for p in headline(law(label)))
 
 
 def claim_text(part: Part) -> str:

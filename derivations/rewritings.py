@@ -35,7 +35,8 @@ from bayesgrad.symbolic.terms import (
     indices_of,
     rename,
 )
-from derivations.laws import Law, Part
+from derivations.laws import Law
+from derivations.result import Part
 
 Move = Callable[[Term, random.Random], Term | None]
 

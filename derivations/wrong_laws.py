@@ -1,4 +1,4 @@
-"""Wrong laws: near misses of each result, which every route must reject by a counterexample.
+"""Wrong laws: false variants of each statement, which every route must reject by a counterexample.
 
 One row is one changed expression. From it come the symbolic version (the kernel must refute it), the exact and the
 numeric ones. Rejected means refuted by an instance of the right shape, never by an error.
@@ -6,7 +6,7 @@ numeric ones. Rejected means refuted by an instance of the right shape, never by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -14,9 +14,8 @@ import numpy as np
 
 from bayesgrad.symbolic import arrays, proof
 from bayesgrad.symbolic.terms import Term, indices_of, lift, rename
-from derivations.laws import Part, law
-
-Rows = Mapping[str, "tuple[str, Callable[[Part], Term], str]"]
+from derivations.laws import labels, law
+from derivations.result import Part
 
 
 @dataclass(frozen=True)
@@ -50,20 +49,6 @@ class WrongLaw:
         return arrays.evaluate(self.part.claim.rhs, tensors, self.part.order, sizes=sizes)
 
 
-Maker = Callable[[], Iterator[tuple[str, str, str, Term, str]]]
-_ROWS: dict[str, Maker] = {}
-
-
-def misses(label: str) -> Callable[[Maker], Maker]:
-    """Enter a generator of rows (part, id, kind, changed right side, why it is wrong) for a label."""
-
-    def enter(maker: Maker) -> Maker:
-        _ROWS[label] = maker
-        return maker
-
-    return enter
-
-
 def aligned(right: Term, part: Part) -> Term:
     """A changed side at the positions of the claim: a row names its indices, and the names decide."""
     mine = {i.name: i for i in part.order}
@@ -73,19 +58,14 @@ def aligned(right: Term, part: Part) -> Term:
 @cache
 def wrong_laws(label: str) -> tuple[WrongLaw, ...]:
     """The rows of one label; an empty tuple where there are none."""
-    from derivations import misses_dynamics as _  # noqa: F401  (the tables; it imports the others)
-
-    if label not in _ROWS:
-        return ()
     parts = {p.name: p for p in law(label).parts}
     return tuple(
         WrongLaw(label, f"{label}/{name}", kind, why, parts[part], aligned(lift(right), parts[part]))
-        for part, name, kind, right, why in _ROWS[label]()
+        for changes in result(label).changes
+        for part, name, kind, right, why in changes()
     )
 
 
 def all_wrong_laws() -> tuple[WrongLaw, ...]:
-    """Every row of the registry, label by label."""
-    from derivations import misses_dynamics as _  # noqa: F401
-
-    return tuple(row for label in _ROWS for row in wrong_laws(label))
+    """Every row of every result, label by label."""
+    return tuple(row for label in labels() for row in wrong_laws(label))

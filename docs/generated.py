@@ -6,7 +6,6 @@ A file that is committed although a program writes it is right only while it is 
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,11 +13,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def _statements() -> str:
-    from derivations.headlines import source
+def _data() -> str:
+    from derivations.catalogue import data
 
-    command = [sys.executable, "-m", "ruff", "format", "--quiet", "--stdin-filename", "statements.py", "-"]
-    return subprocess.run(command, input=source(), capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    return data()
 
 
 def _catalogue() -> str:
@@ -34,7 +32,7 @@ def _reference() -> str:
 
 
 GENERATED: dict[str, Callable[[], str]] = {
-    "bayesgrad/statements.py": _statements,
+    "bayesgrad/catalogue.json": _data,
     "docs/catalogue.md": _catalogue,
     "docs/api.md": _reference,
 }

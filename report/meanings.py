@@ -1,10 +1,10 @@
-"""What a result means geometrically and where it stops being true: the words of ``meanings.toml``, by label."""
+"""What a result means geometrically and where it stops being true: the words of its module, by label."""
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
 from typing import NamedTuple
+
+from bayesgrad.theorems import THEOREMS
 
 
 class Meaning(NamedTuple):
@@ -14,7 +14,4 @@ class Meaning(NamedTuple):
     fails: str = ""
 
 
-MEANINGS: dict[str, Meaning] = {
-    label: Meaning(**entry)
-    for label, entry in tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")).items()
-}
+MEANINGS: dict[str, Meaning] = {theorem.label: Meaning(theorem.means, theorem.fails) for theorem in THEOREMS}

@@ -1,6 +1,6 @@
 """The route "code": the shipped functions, run unchanged on symbols, equal what the theorem says, entry by entry.
 
-One row of the table (:mod:`derivations.routes.shipped`) says how a part of a law is computed by the package: which
+One row of a result's module says how a part of a law is computed by the package: which
 functions, on which tensors of its claim. The route makes these tensors as symbolic arrays of a few small shapes, some
 with hidden pairs and a row that sees nothing, runs the functions, and decides output - right side = 0 for every entry
 as an identity of functions. A label without a row is open; nothing stands in for it.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -22,7 +22,8 @@ from rich.progress import track
 from bayesgrad import evidence
 from bayesgrad.symbolic.proof import Equation
 from bayesgrad.symbolic.terms import Lookup, Tensor, Term, children
-from derivations.laws import Part, labels, law
+from derivations.laws import labels, law
+from derivations.result import Part, Row
 from derivations.routes.cases import bodies_of, cases_of, sides
 from derivations.routes.exact_instances import describe, holds, summary, told, wrong_claim
 from derivations.routes.functions import Functions, Undecided, with_room
@@ -30,7 +31,7 @@ from derivations.routes.instances import Bodies, Case, Instance
 from derivations.routes.symbolic_array import SymbolicArray, SymbolicNamespace
 from derivations.wrong_laws import wrong_laws
 
-SOURCES = ("bayesgrad/*.py", "bayesgrad/symbolic/*.py", "derivations/*.py", "derivations/routes/*.py")
+SOURCES = ("bayesgrad/*.py", "bayesgrad/symbolic/*.py", "derivations/*.py", "derivations/*/*.py")
 
 
 class Shipped:
@@ -81,50 +82,9 @@ class Tensors:
         return self._instance.sizes[name]
 
 
-Named = Mapping[str, Tensor]
-
-
-@dataclass(frozen=True)
-class Row:
-    """How the package computes one part.
-
-    ``run(shipped, t)`` returns the array to compare with the right side, axes in the order of the claim's free indices;
-    or, with ``puts`` the name of a tensor, the entries that this tensor gets before both sides are compared.
-    ``bodies(named)`` replaces what is drawn; ``sizes`` fixes sizes; ``patterns`` restricts masks, ``shapes``
-    how many shapes there are.
-    """
-
-    label: str
-    part: str
-    functions: tuple[str, ...]
-    run: Callable[[Any, Any], SymbolicArray]
-    bodies: Callable[[Named], dict[Tensor, Any]] | None = None
-    puts: str = ""
-    sizes: tuple[tuple[str, int], ...] = ()
-    patterns: tuple[str, ...] = ("all", "holes", "empty row")
-    shapes: int = 2
-
-
-TABLES = ("derivations.routes.shipped", "derivations.routes.shipped_layers", "derivations.routes.shipped_steps")
-TABLE: list[Row] = []
-
-
-def ships(label: str, part: str, *functions: str, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enter a function as the row of a part; several rows may serve one part."""
-
-    def enter(run: Callable[..., Any]) -> Callable[..., Any]:
-        TABLE.append(Row(label, part, functions, run, **options))
-        return run
-
-    return enter
-
-
 def rows(label: str, part: str = "") -> list[Row]:
     """The rows of a label, or of one part of it."""
-    for table in TABLES:
-        importlib.import_module(table)
-
-    return [row for row in TABLE if row.label == label and part in ("", row.part)]
+    return [row for row in result(label).rows if part in ("", row.part)]
 
 
 def named_in(terms: Sequence[Term], bodies: Bodies) -> tuple[dict[str, Tensor], dict[str, Lookup]]:

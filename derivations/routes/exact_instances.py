@@ -26,7 +26,8 @@ from bayesgrad.symbolic.terms import (
     rename,
 )
 from derivations.counterexamples import gathered
-from derivations.laws import Law, Part, labels, law
+from derivations.laws import Law, labels, law
+from derivations.result import Part
 from derivations.routes import enumerations  # noqa: F401  (enters the listings)
 from derivations.routes.cases import bodies_of, cases_of, sides, tiny_cases
 from derivations.routes.functions import Functions, Poly, Room, Undecided, with_room
@@ -37,9 +38,8 @@ from derivations.wrong_laws import WrongLaw, wrong_laws
 SOURCES = (
     "bayesgrad/symbolic/*.py",
     "derivations/*.py",
-    "derivations/routes/*.py",
+    "derivations/*/*.py",
     "bayesgrad/theorems.py",
-    "bayesgrad/statements.py",
 )
 ENOUGH = 500  # equal positions after which a wrong law counts as not told apart
 POINTS = 60  # rational points at which an inequality is tried in one case

@@ -35,7 +35,7 @@ INSTANCES = (False, True, False)  # whether an instance is a corner: sizes 0 and
 PLACES = 2  # positions of the free indices, of each instance
 TRIES = 40  # instances, until the hypotheses of a claim hold at some position
 DIGITS = 40
-SOURCES = ("bayesgrad/symbolic/*.py", "derivations/*.py", "derivations/routes/sympy_*.py", "bayesgrad/theorems.py")
+SOURCES = ("bayesgrad/symbolic/*.py", "derivations/*.py", "derivations/*/*.py", "bayesgrad/theorems.py")
 
 
 @dataclass

@@ -1,0 +1,97 @@
+"""A key moves by its advantages, and a common shift of all keys not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bayesgrad.symbolic.proof import Chain, Equation
+from bayesgrad.symbolic.terms import Diff, lift, total
+from derivations.common.any_head import e, keys
+from derivations.common.calls import whole_head
+from derivations.common.head_laws import EVERY_ROW_SEES, H, every_row_normalised, j, m, n
+from derivations.common.notation import HEAD, a, b, bbar, scale
+from derivations.laws import equation, instance_of
+from derivations.result import IDENTITY, OURS, Part, Result, WrongRow
+
+RESULT = Result(
+    "attention.key-law",
+    title="A key moves by its advantages, and a common shift of all keys not at all",
+    means="""A key is pulled by the queries that read it, each with its signed advantage; over all keys the pulls
+    cancel.""",
+    fails="""The cancellation needs keys that share one shift; it is why a bias added to all keys has a gradient of
+    exactly zero.""",
+    source=OURS,
+    routes=IDENTITY,
+    implements=("bayesgrad.key_gradient",),
+)
+
+
+@RESULT.proof
+def proof() -> list[Part]:
+    law, proof = keys(H, equation("attention.routing-law"))
+    law = instance_of("attention.key-law", law, proof)
+    claim = Equation(
+        total(lambda j: Diff(H.L(), H.key(j, e)), over=m), lift(0), given=(EVERY_ROW_SEES,), sample=law.sample
+    )
+    factor = lambda i: H.scale() * H.bbar(i) * H.q(i, e)
+    everywhere = every_row_normalised()
+    steps = (
+        Chain(claim.lhs)
+        .rewrite(
+            total(
+                lambda j: H.scale() * total(lambda i: H.a(i, j) * (H.b(i, j) - H.bbar(i)) * H.q(i, e), over=n),
+                over=m,
+            ),
+            "the law",
+            law,
+        )
+        .definition(
+            total(lambda i: factor(i) * (1 - total(lambda j: H.a(i, j), over=m)), over=n),
+            "the first sum over keys is the mean itself",
+            H.bbar,
+        )
+        .rewrite(
+            lift(0),
+            "the weights of every row sum to one",
+            everywhere,
+            lambda h: total(lambda i: factor(i) * (1 - h(i)), over=n),
+        )
+    )
+    return [
+        Part("keys", law, proof),
+        Part("sum", claim, steps, "So a shift that all keys share, such as a key bias, has gradient exactly 0."),
+    ]
+
+
+@RESULT.wrong
+def wrong() -> Iterator[WrongRow]:
+    q = HEAD.q
+    term = lambda gap: total(lambda i: a(i, j) * gap(i) * q(i, e), over=n)
+    right = lambda i: b(i, j) - bbar(i)
+    yield "keys", "sign", "sign flipped", -(scale() * term(right)), "the gradient, not the step"
+    yield "keys", "no-scale", "scale missing", term(right), "scores carry the scale"
+    yield "keys", "no-mean", "mean dropped", scale() * term(lambda i: b(i, j)), "the normaliser takes the mean away"
+    column = total(lambda r: a(r, j) * b(r, j), over=n)
+    yield (
+        "keys",
+        "column-mean",
+        "column mean",
+        scale() * term(lambda i: b(i, j) - column),
+        "each query has its own mean",
+    )
+
+
+@RESULT.code("keys", "bayesgrad.key_gradient", "bayesgrad.score_gradient")
+def _(shipped, t):
+    ds = shipped.gradients.score_gradient(t.a, shipped.gradients.compatibility(t.u, t.v))
+    return shipped.gradients.key_gradient(ds, t.q, scale=t.scale)
+
+
+@RESULT.code("keys", "bayesgrad.attention_gradients")
+def _(shipped, t):
+    return whole_head(shipped, t).keys
+
+
+@RESULT.code("sum", "bayesgrad.attention_gradients", patterns=("all", "holes"))
+def _(shipped, t):
+    return t.xp.sum(whole_head(shipped, t).keys, axis=-2)

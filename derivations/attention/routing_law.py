@@ -1,0 +1,191 @@
+"""The routing law: scores move by advantage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bayesgrad.symbolic.proof import Chain, Equation
+from bayesgrad.symbolic.terms import At, Count, Diff, Index, Lookup, delta, exp, inv, lift, total
+from derivations.common.any_head import by_scores, scores
+from derivations.common.calls import head_drawn, whole_head
+from derivations.common.head_laws import H, i, j, k, m
+from derivations.common.notation import a, b, bbar, n
+from derivations.common.softmax import SEES, fisher_entry
+from derivations.laws import equation, instance_of
+from derivations.positions import axes
+from derivations.result import IDENTITY_RUN, P2, Part, Result, WrongRow
+
+RESULT = Result(
+    "attention.routing-law",
+    title="The routing law: scores move by advantage",
+    means="""A score moves by its weight times how much *better than the row's average* its value is. Average keys
+    stay, however large their own compatibility; unseen keys stay at zero.""",
+    fails="""It holds for any loss and any network downstream. It says nothing about a key of weight zero, which
+    gets no gradient however good its value would be.""",
+    source=P2,
+    routes=IDENTITY_RUN,
+    implements=("bayesgrad.score_gradient", "bayesgrad.advantage"),
+    headline=("scores", "advantage", "fisher"),
+)
+
+
+@RESULT.proof
+def proof() -> list[Part]:
+    law, proof = scores(H, equation("attention.weight-gradient"), equation("softmax.jacobian"))
+    law = instance_of("attention.routing-law", law, proof)
+    return [
+        Part("scores", law, proof),
+        _by_advantage(law),
+        _by_fisher(law),
+        _rows_sum_to_zero(law),
+        _masked(law),
+        _single_key(law),
+        _bias(law),
+    ]
+
+
+def _by_advantage(law: Equation) -> Part:
+    claim = Equation(law.lhs, -(H.a(i, j) * H.A(i, j)), sample=law.sample)
+    proof = Chain(law.lhs).rewrite(law.rhs, "the law", law).definition(claim.rhs, "the advantage is bbar - b", H.A)
+    return Part("advantage", claim, proof, "Descent raises a score where the compatibility is below its mean.")
+
+
+def _by_fisher(law: Equation) -> Part:
+    is_jacobian = equation("softmax.fisher", "jacobian")
+    claim = Equation(law.lhs, total(lambda k: Diff(H.a(i, j), H.s(i, k)) * H.b(i, k), over=m), sample=law.sample)
+    proof = (
+        Chain(law.lhs)
+        .rewrite(law.rhs, "the law", law)
+        .definition(
+            total(lambda k: fisher_entry(i, j, k) * H.b(i, k), over=m), "diag(a) b minus a times the mean", H.bbar
+        )
+        .rewrite(
+            claim.rhs,
+            "F_i is the Jacobian of row i",
+            is_jacobian,
+            lambda hole: total(lambda k: hole(*_as(is_jacobian, i, j, k)) * H.b(i, k), over=m),
+        )
+    )
+    return Part("fisher", claim, proof, "The score gradient is (F_i b_i)_j.")
+
+
+def _as(eq: Equation, row: Index, left: Index, right: Index) -> tuple[Index, ...]:
+    """The hole's indices in the order in which the equation's free indices were made."""
+    given = {"i": row, "j": left, "k": right}
+    return tuple(given[x.name] for x in sorted(axes(eq.lhs, eq.rhs), key=lambda x: x.uid))
+
+
+def _rows_sum_to_zero(law: Equation) -> Part:
+    normalised = equation("softmax.jacobian", "normalisation")
+    claim = Equation(total(lambda j: Diff(H.L(), H.s(i, j)), over=m), lift(0), given=(SEES,), sample=law.sample)
+    proof = (
+        Chain(claim.lhs)
+        .rewrite(total(lambda j: H.a(i, j) * (H.b(i, j) - H.bbar(i)), over=m), "the law", law)
+        .definition(
+            H.bbar(i) - H.bbar(i) * total(lambda j: H.a(i, j), over=m), "the first sum is the mean itself", H.bbar
+        )
+        .rewrite(lift(0), "the weights sum to one", normalised, lambda h: H.bbar(i) - H.bbar(i) * h(i))
+    )
+    return Part("row-sum", claim, proof, "In a row that sees nothing every term is 0.")
+
+
+def _masked(law: Equation) -> Part:
+    hidden = 1 - H.M(i, j)
+    claim = Equation(hidden * Diff(H.L(), H.s(i, j)), lift(0), sample=law.sample)
+    proof = (
+        Chain(claim.lhs)
+        .rewrite(hidden * H.a(i, j) * (H.b(i, j) - H.bbar(i)), "the law", law)
+        .definition(lift(0), "a masked pair has weight 0", H.a)
+    )
+    return Part("masked", claim, proof, "Masked pairs have gradient exactly 0.")
+
+
+def _single_key(law: Equation) -> Part:
+    only: At = Lookup("j", (), m)()
+    alone = Equation(
+        H.M(i, k),
+        delta(k, only),
+        (k,),
+        says="query i sees one key only",
+        sample={H.M: lambda r, k: delta(k, only)},
+    )
+    claim = Equation(Diff(H.L(), H.s(i, k)), lift(0), given=(alone,), sample=law.sample)
+    visible = H.M(i, k) * exp(H.s(i, k)) * inv(total(lambda r: H.M(i, r) * exp(H.s(i, r)), over=m))
+    mean = total(lambda r: H.M(i, r) * exp(H.s(i, r)) * H.b(i, r), over=m) * inv(
+        total(lambda r: H.M(i, r) * exp(H.s(i, r)), over=m)
+    )
+    proof = (
+        Chain(claim.lhs)
+        .rewrite(H.a(i, k) * (H.b(i, k) - H.bbar(i)), "the law", law)
+        .definition(visible * (H.b(i, k) - mean), "write the weights out", H.a, H.Z, H.bbar)
+        .rewrite(lift(0), "the mean is the compatibility of that key", alone)
+    )
+    return Part("single-key", claim, proof, "A single visible key gets no routing gradient.")
+
+
+def _bias(law: Equation) -> Part:
+    claim, proof = by_scores(
+        H, H.bias(i, j), lambda r, k: delta(r, i) * delta(k, j), law.rhs, law, "only the pair (i, j) is left"
+    )
+    return Part("bias", claim, proof, "The gradient in an additive bias is the score gradient.")
+
+
+@RESULT.wrong
+def wrong() -> Iterator[WrongRow]:
+    weight = a(i, j)
+    uniform = inv(Count(m)) * total(lambda k: b(i, k), over=m)
+    column = total(lambda r: a(r, j) * b(r, j), over=n)
+    yield (
+        "scores",
+        "sign",
+        "sign flipped",
+        weight * (bbar(i) - b(i, j)),
+        "that is the step of descent, not the gradient",
+    )
+    yield "scores", "no-mean", "mean dropped", weight * b(i, j), "the normaliser takes the mean away"
+    yield "scores", "plus-mean", "mean added", weight * (b(i, j) + bbar(i)), "the mean is subtracted"
+    yield "scores", "uniform-mean", "uniform mean", weight * (b(i, j) - uniform), "the mean is under the weights"
+    yield "scores", "column-mean", "column mean", weight * (b(i, j) - column), "each query has its own mean"
+    yield "scores", "diagonal", "diagonal only", weight * (1 - weight) * b(i, j), "the other weights move too"
+    yield "scores", "no-weight", "weight dropped", b(i, j) - bbar(i), "an unattended key gets no gradient"
+
+
+@RESULT.code("scores", "bayesgrad.score_gradient", "bayesgrad.compatibility")
+def _(shipped, t):
+    return shipped.gradients.score_gradient(t.a, shipped.gradients.compatibility(t.u, t.v))
+
+
+@RESULT.code("scores", "bayesgrad.attention_gradients", bodies=head_drawn)
+def _(shipped, t):
+    return whole_head(shipped, t).scores
+
+
+@RESULT.code("advantage", "bayesgrad.advantage")
+def _(shipped, t):
+    return -t.a * shipped.gradients.advantage(t.a, shipped.gradients.compatibility(t.u, t.v))
+
+
+@RESULT.code("fisher", "bayesgrad.fisher", "bayesgrad.compatibility")
+def _(shipped, t):
+    b = t.xp.expand_dims(shipped.gradients.compatibility(t.u, t.v), axis=-1)
+    return t.xp.matmul(shipped.fisher(t.a), b)[..., 0]
+
+
+@RESULT.code("row-sum", "bayesgrad.score_gradient")
+def _(shipped, t):
+    return t.xp.sum(shipped.gradients.score_gradient(t.a, shipped.gradients.compatibility(t.u, t.v)), axis=-1)
+
+
+@RESULT.code("masked", "bayesgrad.attention_gradients", bodies=head_drawn)
+def _(shipped, t):
+    return (1 - t.M) * whole_head(shipped, t).scores
+
+
+@RESULT.code("single-key", "bayesgrad.score_gradient")
+def _(shipped, t):
+    return shipped.gradients.score_gradient(t.a, shipped.gradients.compatibility(t.u, t.v))
+
+
+@RESULT.code("bias", "bayesgrad.attention_gradients")
+def _(shipped, t):
+    return whole_head(shipped, t).bias

@@ -1,0 +1,1 @@
+"""What EM means exactly."""

@@ -1,0 +1,1 @@
+"""Lemmas that carry the inequalities."""

@@ -1,0 +1,1 @@
+"""The loss at the read-out."""
