@@ -15,7 +15,7 @@ from bayesgrad.symbolic.text import text
 from derivations.counterexamples import gathered
 from derivations.formal import dependencies
 from derivations.laws import Law, law
-from derivations.result import Part
+from derivations.result import Part, result
 from derivations.rewritings import counted
 from derivations.wrong_laws import wrong_laws
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from bayesgrad import theorems
 from bayesgrad.theorems import ROUTES, THEOREMS, theorem
 
 
