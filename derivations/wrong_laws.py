@@ -15,7 +15,7 @@ import numpy as np
 from bayesgrad.symbolic import arrays, proof
 from bayesgrad.symbolic.terms import Term, indices_of, lift, rename
 from derivations.laws import labels, law
-from derivations.result import Part
+from derivations.result import Part, result
 
 
 @dataclass(frozen=True)

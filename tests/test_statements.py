@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from derivations.headlines import statement_tex
 
 from bayesgrad.symbolic.proof import Minimum
 from bayesgrad.symbolic.terms import indices_of, tensors_of
 from bayesgrad.symbolic.tex import statement
 from bayesgrad.theorems import THEOREMS, theorem
 from derivations import laws
+from derivations.present import statement_tex
 
 LABELS = laws.labels()
 

@@ -23,7 +23,7 @@ from bayesgrad import evidence
 from bayesgrad.symbolic.proof import Equation
 from bayesgrad.symbolic.terms import Lookup, Tensor, Term, children
 from derivations.laws import labels, law
-from derivations.result import Part, Row
+from derivations.result import Part, Row, result
 from derivations.routes.cases import bodies_of, cases_of, sides
 from derivations.routes.exact_instances import describe, holds, summary, told, wrong_claim
 from derivations.routes.functions import Functions, Undecided, with_room
