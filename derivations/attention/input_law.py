@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from bayesgrad.symbolic.proof import Chain, Equation
 from bayesgrad.symbolic.terms import Diff, Entry, Index, Size, Tensor, Term, delta, rename, total
 from derivations.common.any_head import Proved, keys, queries, scores, values, weights
-from derivations.common.calls import whole_head
+from derivations.common.calls_of_heads import whole_head
 from derivations.common.calls_of_layers import BLOCK, BLOCK_SIZES, PROJECTIONS, _of_block, block, in_block
+from derivations.common.linear_read_out import _at, f
 from derivations.common.notation import HEAD, Head, a, b, bbar, d_k, d_v, d_x, i, m, n, scale
-from derivations.common.projections import _at, f
 from derivations.common.softmax import Softmax
 from derivations.laws import equation, instance_of, law
 from derivations.result import IDENTITY, OURS, Part, Result, WrongRow

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bayesgrad.symbolic.proof import Chain, Equation
 from bayesgrad.symbolic.terms import Diff, lift, total
 from derivations.common.any_head import e, keys
-from derivations.common.calls import whole_head
+from derivations.common.calls_of_heads import whole_head
 from derivations.common.head_laws import EVERY_ROW_SEES, H, every_row_normalised, j, m, n
 from derivations.common.notation import HEAD, a, b, bbar, scale
 from derivations.laws import equation, instance_of

@@ -11,11 +11,11 @@ from typing import Any
 from bayesgrad.symbolic.proof import Chain, Equation
 from bayesgrad.symbolic.terms import Diff, Entry, Index, Lookup, Size, Tensor, Term, delta, exp, inv, total
 from derivations.common.any_head import Proved
-from derivations.common.calls import Bodies, Named
+from derivations.common.calls_of_heads import Bodies, Named
 from derivations.common.calls_of_layers import BLOCK
 from derivations.common.cross_entropy import SOFT, Loss, tau_of
+from derivations.common.linear_read_out import c, e, i
 from derivations.common.notation import HEAD, C, d_k, d_v, d_x, n
-from derivations.common.projections import c, e, i
 from derivations.common.softmax import Softmax
 from derivations.laws import instance_of, law
 from derivations.result import IDENTITY, OURS, Part, Result, WrongRow

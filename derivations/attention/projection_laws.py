@@ -7,10 +7,10 @@ from typing import Any
 
 from bayesgrad.symbolic.proof import Chain, Equation
 from bayesgrad.symbolic.terms import Count, Diff, Index, Tensor, delta, inv, total
-from derivations.common.calls import CROSS_ENTROPY, whole_head
+from derivations.common.calls_of_heads import CROSS_ENTROPY, whole_head
 from derivations.common.calls_of_layers import BLOCK, BLOCK_SIZES, PROJECTIONS, _of_block, behind_head, in_block
+from derivations.common.linear_read_out import _at, c, e, f, the_read_out, y
 from derivations.common.notation import HEAD, Head, a, b, bbar, d_v, m, n, scale, u
-from derivations.common.projections import _at, c, e, f, the_read_out, y
 from derivations.laws import equation
 from derivations.result import IDENTITY, OURS, Part, Result, WrongRow
 

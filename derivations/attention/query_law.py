@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bayesgrad.symbolic.proof import Chain, Equation
 from bayesgrad.symbolic.terms import total
 from derivations.common.any_head import by_scores, e, queries
-from derivations.common.calls import whole_head
+from derivations.common.calls_of_heads import whole_head
 from derivations.common.head_laws import H, i, m, n
 from derivations.common.notation import HEAD, a, b, bbar, scale
 from derivations.common.softmax import SEES

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bayesgrad.symbolic.proof import Chain, Equation
 from bayesgrad.symbolic.terms import At, Count, Diff, Index, Lookup, delta, exp, inv, lift, total
 from derivations.common.any_head import by_scores, scores
-from derivations.common.calls import head_drawn, whole_head
+from derivations.common.calls_of_heads import head_drawn, whole_head
 from derivations.common.head_laws import H, i, j, k, m
 from derivations.common.notation import a, b, bbar, n
 from derivations.common.softmax import SEES, fisher_entry

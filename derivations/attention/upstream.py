@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bayesgrad.symbolic.terms import delta, total
-from derivations.common.calls import CROSS_ENTROPY
+from derivations.common.calls_of_heads import CROSS_ENTROPY
 from derivations.common.calls_of_layers import BLOCK, BLOCK_SIZES, behind_head, block
+from derivations.common.linear_read_out import c, i, the_read_out
 from derivations.common.notation import C, d_v
-from derivations.common.projections import c, i, the_read_out
 from derivations.result import IDENTITY, P2, Part, Result, WrongRow
 
 RESULT = Result(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bayesgrad.symbolic.proof import Chain, Equation
 from bayesgrad.symbolic.terms import Tensor, inv, lift, total
 from derivations.common.any_head import c, values
-from derivations.common.calls import head_drawn, whole_head
+from derivations.common.calls_of_heads import head_drawn, whole_head
 from derivations.common.head_laws import H, j, m, n
 from derivations.common.notation import a, d_v, u
 from derivations.laws import instance_of

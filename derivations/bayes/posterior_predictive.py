@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from bayesgrad.symbolic.proof import AtMost, Chain, Equation, Witness, every
 from bayesgrad.symbolic.terms import Count, Diff, Index, Size, Tensor, Term, delta, exp, inv, lift, log, total
-from derivations.common.bayes import KL, D, H, R, X, Y, divergence_at, w, x, y
+from derivations.common.contexts import KL, D, H, R, X, Y, divergence_at, w, x, y
 from derivations.laws import equation, instance_of
 from derivations.result import COUNTING, INEQUALITY, P1, Part, Result, WrongRow, routes
 

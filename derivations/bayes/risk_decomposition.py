@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bayesgrad.symbolic.proof import Chain, Equation
 from bayesgrad.symbolic.terms import log, total
-from derivations.common.bayes import KL, D, H, R, X, Y, expected, w
+from derivations.common.contexts import KL, D, H, R, X, Y, expected, w
 from derivations.result import COUNTING, NO_RUN, P1, Part, Result, WrongRow, routes
 
 RESULT = Result(

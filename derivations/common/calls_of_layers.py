@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bayesgrad.symbolic.terms import Tensor, Term, exp, inv, total
-from derivations.common.calls import Bodies, Named
+from derivations.common.calls_of_heads import Bodies, Named
 from derivations.common.notation import HEAD, C, d_v, n
 
 PROJECTIONS = ("bayesgrad.projection_gradients", "bayesgrad.attention_gradients")

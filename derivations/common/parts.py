@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bayesgrad.symbolic.terms import Tensor, Term, tensors_of
-from derivations.common.dynamics import c as dynamics_c
-from derivations.common.dynamics import eta as dynamics_eta
 from derivations.common.notation import HEAD
+from derivations.common.one_step import c as dynamics_c
+from derivations.common.one_step import eta as dynamics_eta
 from derivations.laws import law
 from derivations.result import Part
 

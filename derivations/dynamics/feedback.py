@@ -14,8 +14,8 @@ from typing import Any
 
 from bayesgrad.symbolic.proof import Chain, Equation, Witness
 from bayesgrad.symbolic.terms import Count, Diff, Index, Tensor, Term, delta, inv, lift, total
-from derivations.common.dynamics import DRAWN, H, eta, i, j, l, m, n, pull
 from derivations.common.notation import d_v
+from derivations.common.one_step import DRAWN, H, eta, i, j, l, m, n, pull
 from derivations.common.parts import part_of
 from derivations.laws import equation, instance_of, whole
 from derivations.result import IDENTITY_RUN, Part, Result, WrongRow

@@ -11,9 +11,9 @@ from typing import Any
 
 from bayesgrad.symbolic.proof import Chain, Equation, Witness
 from bayesgrad.symbolic.terms import Diff, Index, Tensor, Term, delta, exp, inv, lift, total
-from derivations.common.calls import Bodies, Named
-from derivations.common.dynamics import c, h, i, j, m, n
+from derivations.common.calls_of_heads import Bodies, Named
 from derivations.common.notation import HEAD, C, d_v
+from derivations.common.one_step import c, h, i, j, m, n
 from derivations.common.parts import part_of, tensor_of
 from derivations.common.softmax import Softmax
 from derivations.laws import instance_of

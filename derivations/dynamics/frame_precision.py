@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from bayesgrad.symbolic.proof import AtMost, Chain, Equation, Witness
 from bayesgrad.symbolic.terms import Diff, Index, Lookup, Tensor, delta, lift, total
-from derivations.common.dynamics import DRAWN, H, c, i, j, k, m, n
 from derivations.common.head_laws import EVERY_ROW_SEES, every_row_normalised
 from derivations.common.notation import d_v
+from derivations.common.one_step import DRAWN, H, c, i, j, k, m, n
 from derivations.common.saturation import saturation_claim
 from derivations.laws import equation, instance_of
 from derivations.result import INEQUALITY, Part, Result, WrongRow, routes

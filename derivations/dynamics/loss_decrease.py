@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from bayesgrad.symbolic.proof import Chain, Equation
 from bayesgrad.symbolic.terms import Diff, Index, Size, Tensor, lift, total
-from derivations.common.calls import Bodies, Named
-from derivations.common.dynamics import h
+from derivations.common.calls_of_heads import Bodies, Named
+from derivations.common.one_step import h
 from derivations.common.parts import part_of
 from derivations.laws import instance_of
 from derivations.result import IDENTITY_RUN, OURS, Part, Result, WrongRow

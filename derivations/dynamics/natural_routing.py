@@ -11,8 +11,8 @@ from fractions import Fraction
 from bayesgrad.symbolic.proof import AtMost, Chain, Equation
 from bayesgrad.symbolic.terms import Count, Diff, Index, Tensor, Term, exp, inv, lift, total
 from derivations.common.calls_of_steps import SEEING, one_row
-from derivations.common.dynamics import DRAWN, H, eta, h, i, j, m
 from derivations.common.lemmas import variance_form
+from derivations.common.one_step import DRAWN, H, eta, h, i, j, m
 from derivations.common.parts import part_of, tensor_of
 from derivations.common.softmax import SEES, fisher_entry
 from derivations.laws import equation, instance_of, whole

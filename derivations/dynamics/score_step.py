@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from bayesgrad.symbolic.proof import Chain, Equation
 from bayesgrad.symbolic.terms import Diff, Tensor, delta, total
-from derivations.common.calls import Bodies, Named
-from derivations.common.dynamics import DRAWN, H, c, eta, i, j, m, n
+from derivations.common.calls_of_heads import Bodies, Named
 from derivations.common.notation import HEAD
+from derivations.common.one_step import DRAWN, H, c, eta, i, j, m, n
 from derivations.common.parts import part_of, tensor_of
 from derivations.laws import equation
 from derivations.result import IDENTITY_RUN, OURS, Part, Result, WrongRow

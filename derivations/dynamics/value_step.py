@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 from bayesgrad.symbolic.proof import Chain, Equation
 from bayesgrad.symbolic.terms import Diff, Index, Size, Tensor, Term, inv, total
-from derivations.common.dynamics import DRAWN, H, c, eta, i, m, n, pull
 from derivations.common.notation import d_v
+from derivations.common.one_step import DRAWN, H, c, eta, i, m, n, pull
 from derivations.common.parts import part_of
 from derivations.laws import equation
 from derivations.result import IDENTITY_RUN, OURS, Part, Result, WrongRow

@@ -10,8 +10,8 @@ from typing import Any
 
 from bayesgrad.symbolic.proof import AtMost, Chain, Equation
 from bayesgrad.symbolic.terms import Count, Diff, Index, Lookup, Tensor, Term, delta, exp, inv, total
-from derivations.common.dynamics import H, c, eta, j, k, m, n, pull
 from derivations.common.notation import Head, d_x
+from derivations.common.one_step import H, c, eta, j, k, m, n, pull
 from derivations.common.parts import part_of
 from derivations.laws import equation, instance_of, whole
 from derivations.result import IDENTITY_RUN, OURS, Part, Result, WrongRow

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from bayesgrad.symbolic.proof import Chain, Equation
 from bayesgrad.symbolic.terms import Diff, Index, Tensor, exp, inv, log, total
-from derivations.common.dynamics import h
 from derivations.common.lemmas import Mixture
+from derivations.common.one_step import h
 from derivations.common.parts import part_of, tensor_of
 from derivations.laws import instance_of
 from derivations.result import IDENTITY, OURS, Part, Result, WrongRow

@@ -8,8 +8,8 @@ from fractions import Fraction
 from bayesgrad.symbolic.proof import Chain, Equation
 from bayesgrad.symbolic.terms import Index, Tensor, Term, exp, inv, log, total
 from derivations.common.calls_of_steps import SEEING, one_row
-from derivations.common.dynamics import m
 from derivations.common.notation import d_k
+from derivations.common.one_step import m
 from derivations.result import IDENTITY, OURS, Part, Result, WrongRow
 
 RESULT = Result(

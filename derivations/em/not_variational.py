@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bayesgrad.symbolic.proof import AtMost, Chain, Equation, Witness
 from bayesgrad.symbolic.terms import Index, Size, Tensor, Term, exp, inv, lift, log, total
-from derivations.common.dynamics import eta, n
 from derivations.common.lemmas import full_divergence
 from derivations.common.notation import C
+from derivations.common.one_step import eta, n
 from derivations.laws import instance_of
 from derivations.result import NO_RUN, WITNESS, Part, Result, routes
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from bayesgrad.symbolic.proof import AtMost, Chain, Equation, every
 from bayesgrad.symbolic.terms import Index, Tensor, exp, inv, log, tensors_of, total
 from derivations.common.calls_of_steps import one_row
-from derivations.common.dynamics import eta, m
 from derivations.common.lemmas import Divergence
+from derivations.common.one_step import eta, m
 from derivations.common.parts import part_of
 from derivations.laws import instance_of
 from derivations.result import OURS, Part, Result, WrongRow, routes

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from bayesgrad.symbolic.proof import AtMost, Chain, every
 from bayesgrad.symbolic.terms import Index, Tensor, Term, inv, tensors_of, total
-from derivations.common.dynamics import eta, m, n
 from derivations.common.notation import d_v
+from derivations.common.one_step import eta, m, n
 from derivations.common.parts import part_of
 from derivations.result import IDENTITY, OURS, Part, Result, WrongRow
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bayesgrad.symbolic.terms import Count, Lookup, Tensor, delta, inv, lift, total
-from derivations.common.calls import CROSS_ENTROPY, Bodies, Named
+from derivations.common.calls_of_heads import CROSS_ENTROPY, Bodies, Named
 from derivations.common.cross_entropy import SOFT, Loss, d, i
 from derivations.common.notation import C, n, p
 from derivations.common.notation import p as P
