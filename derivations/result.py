@@ -30,7 +30,7 @@ from bayesgrad.symbolic.proof import Chain, Equation
 from bayesgrad.symbolic.terms import Index, Tensor, Term
 from bayesgrad.symbolic.tex import statement
 from bayesgrad.theorems import ROUTES
-from derivations.positions import axes
+from derivations.free_axes import axes
 
 P1, P2, OURS = "arXiv 2512.22471", "arXiv 2512.22473", "ours"
 

@@ -11,8 +11,8 @@ from derivations.common.calls_of_heads import head_drawn, whole_head
 from derivations.common.head_laws import H, i, j, k, m
 from derivations.common.notation import a, b, bbar, n
 from derivations.common.softmax import SEES, fisher_entry
+from derivations.free_axes import axes
 from derivations.laws import equation, instance_of
-from derivations.positions import axes
 from derivations.result import IDENTITY_RUN, P2, Part, Result, WrongRow
 
 RESULT = Result(

@@ -14,8 +14,8 @@ from derivations.common.any_head import Proved
 from derivations.common.cross_entropy import SOFT, Loss, tau_of
 from derivations.common.notation import HEAD, C, d_k, d_v, d_x, n
 from derivations.common.softmax import Softmax
+from derivations.free_axes import axes
 from derivations.laws import instance_of
-from derivations.positions import axes
 
 f, e, c = Index("f", d_x), Index("e", d_k), Index("c", d_v)
 
