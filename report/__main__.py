@@ -49,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
 
 def load(options: argparse.Namespace) -> Any:
     """The context of this call. Raises :class:`BadEvidence`, which :func:`main` turns into exit status 2."""
-    from report.context import Context, read_records
+    from report.context import Context, read_gallery, read_records
 
     labels = [theorem.label for theorem in THEOREMS]
     if options.only and options.only not in labels:
@@ -64,7 +64,7 @@ def load(options: argparse.Namespace) -> Any:
     whole = options.evidence is not None
     fragments = status.read_merged(options.evidence) if whole else status.read_all(options.fragments)
     evidence = status.merge(THEOREMS, fragments)
-    return Context(THEOREMS, evidence, read_records(evidence), options.only, fragments)
+    return Context(THEOREMS, evidence, read_records(evidence), options.only, fragments, read_gallery())
 
 
 def pdf(folder: Path, say: Any) -> bool:

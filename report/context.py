@@ -42,6 +42,7 @@ class Context:
     records: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     only: str = ""
     fragments: Mapping[str, Fragment] = field(default_factory=dict)
+    gallery: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def messages(self) -> Messages:
@@ -182,6 +183,15 @@ def _resolve(name: str) -> Any:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError):
         return None
+
+
+GALLERY = ROOT / "checks" / "gallery" / "record.json"
+
+
+def read_gallery() -> dict[str, Any]:
+    """The record of public kernels before the judge; nothing if there is none."""
+    found: dict[str, Any] = parse(GALLERY) if GALLERY.is_file() else {}
+    return found
 
 
 def read_records(evidence: Mapping[str, Any]) -> dict[str, Any]:

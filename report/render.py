@@ -21,7 +21,7 @@ from report.render_tex import TexRenderer
 from report.sections import bibliography as sources
 from report.sections import dependency_graph as graph
 from report.sections import em_table as em
-from report.sections import experiments, results, strength, summary
+from report.sections import experiments, gallery, results, strength, summary
 from report.sections import interactive_head as head
 from report.sections import notation_table as notation
 from report.sections import what_is_trusted as trust
@@ -44,7 +44,13 @@ def document(context: Context) -> doc.Document:
             sections.append(head.build(context))
         if name == "em":
             sections.append(em.build(context))
-    sections += [experiments.build(context), *strength.build(context), *trust.build(context), *sources.build(context)]
+    sections += [
+        experiments.build(context),
+        *strength.build(context),
+        *gallery.build(context),
+        *trust.build(context),
+        *sources.build(context),
+    ]
     figures = {**results.pictures(context), **experiments.drawings(context)}
     return doc.Document(TITLE, SUBTITLE, tuple(sections), figures, banner)
 

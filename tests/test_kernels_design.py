@@ -110,7 +110,8 @@ def test_the_truth_about_every_block_is_a_number_of_its_format() -> None:
             for name in ("q", "k", "v", "context", "lse"):
                 assert np.all(np.abs(got[name][0]) < format.largest / 2), (recipe, name)
             # One visible key, or saturated scores, say 0 = 0 for dq and dk, but never for dv as well.
-            vacuous += bool(np.all(np.abs(got["v"][0]) <= got["v"][1]))
+            # Spread scores tell little in 16 bits: the design asks for every pair beside another size of scores, too.
+            vacuous += recipe.score != "spread" and bool(np.all(np.abs(got["v"][0]) <= got["v"][1]))
         assert vacuous <= len(asked) // 20
 
 

@@ -188,7 +188,12 @@ def covering(can: Claims, format: Format, mutable: bool, seed: int = 0) -> tuple
     rows = []
     for number, picked in enumerate(table):
         row = {**free, **dict(zip(names, picked, strict=True))}
-        recipe = _recipe(can, {name: value for name, (_, value) in row.items()}, seed * 1_000_003 + number)
+        values = {name: value for name, (_, value) in row.items()}
+        for attempt in range(6):  # a draw in which each query sees one key has no gradient
+            recipe = _recipe(can, values, seed * 1_000_003 + number + 7919 * attempt)
+            handed = recipe.handed() if recipe.m > 1 else None
+            if handed is None or (handed.sum(-1) > 1).any():
+                break
         rows.append((recipe, {name: row[name][0] for name in names}))
     possible_pairs = _pairs_of(levels, fits)
     met = {pair for row in table for pair in combinations(enumerate(name for name, _ in row), 2)}
@@ -218,7 +223,11 @@ def _telling(row: list[tuple[str, Any]], names: list[str]) -> set[Pair]:
     Where such a level stands, the row tells about pairs with it, and not about the others.
     """
     here = [(at, name) for at, (name, _) in enumerate(row)]
+    words = {names[at]: name for at, name in here}
     weak = {level for level in here if (names[level[0]], level[1]) in (("m", "1"), ("scores", "spread"))}
+    if words.get("cap") and words.get("scores", "").startswith("level"):  # a soft cap that is reached has no slope
+        reached = float(words["scores"].split()[1]) > 6 * float(words["cap"])
+        weak |= {level for level in here if reached and names[level[0]] in ("scores", "cap")}
     return {pair for pair in combinations(here, 2) if not weak or weak & set(pair)}
 
 

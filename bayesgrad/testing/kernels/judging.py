@@ -69,6 +69,8 @@ class Court:
         if self.kind == "forward" and not derives:
             able = ", ".join(name for name, of in FRAMEWORKS.items() if of.derives)
             raise ValueError(f"framework: got {framework!r}, expected one that takes derivatives, of {able}")
+        if layout and not isinstance(claims, Claims):
+            claims = f"{claims},layout={layout}" if isinstance(claims, str) else {**claims, "layout": layout}
         can = claims if isinstance(claims, Claims) else Claims.parse(claims)
         self.can = replace(can, layout=layout) if layout else can
         for name, needs in (("forward_mode", "jvp"), ("second", "second")):

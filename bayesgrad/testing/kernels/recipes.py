@@ -25,7 +25,7 @@ SUBNORMAL = -9999
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Recipe(Example):
-    """A block of n queries and m keys. ``mask``: what is handed over, see :func:`_handed`.
+    """A block of n queries and m keys. ``mask``: what is handed over, see :meth:`handed`.
 
     ``bias``: "pairs", "keys", "heads" or "whole", the axes that it is not broadcast along, or "zero"; ``dropout``: the
     rate; ``digits``: significant bits of entries, 0 for all of the format's.
@@ -84,7 +84,7 @@ class Recipe(Example):
             deepest = float(np.abs(u).max() * np.abs(v).max(initial=0)) * self.d_v**0.5
             factors = max(1.0, abs(scale) * float(np.abs(k).max(initial=0) + n**0.5 * np.abs(q).max(initial=0)))
             u = np.ldexp(u, -max(0, int(np.ceil(np.log2(deepest * factors + 1e-30))) - 13))
-        mask = self._handed(rng)
+        mask = self.handed()
         if mask is not None and self.mask.startswith("nan") and m > 1:
             k, v = (np.where(mask[0, 0, 0][:, None], x, np.nan) for x in (k, v))
         D = None
@@ -163,7 +163,7 @@ class Recipe(Example):
         k[...], k[..., 0] = 0.0, 1.0
         return q, k
 
-    def _handed(self, rng: np.random.Generator) -> Array | None:
+    def handed(self) -> Array | None:
         """The mask that is handed over: (1 or batch, 1, n or 1, m).
 
         For every query by itself: "random", "causal" (rows at the last keys), "tile" (some rows do not see the first
@@ -173,9 +173,10 @@ class Recipe(Example):
         B, n, m = self.batch, self.n, self.m
         if self.mask == "none" or not m:
             return None
+        rng = np.random.Generator(np.random.PCG64([self.seed, 1]))  # its own, so that nobody draws entries to see it
         row = np.arange(m)
         if self.mask in ("left", "right", "holes", "nan"):
-            hidden = rng.integers(0, m, (B, 1, 1, 1))
+            hidden = rng.integers(0, max(m - 1, min(m, 2)), (B, 1, 1, 1))  # one key alone has no gradient
             seen = {"left": row >= hidden, "right": row < m - hidden}.get(self.mask)
             if seen is None:
                 seen = rng.random((B if self.mask == "holes" else 1, 1, 1, m)) < 0.6
@@ -189,7 +190,7 @@ class Recipe(Example):
             seen = np.broadcast_to(np.tri(n, m, m - n, dtype=bool), seen.shape).copy()
             kept[:] = 0
         elif self.mask == "tile":
-            first = min(TILE, m - 1)
+            first = min(TILE, max(m - 2, 1))
             seen = np.where(rng.random((1, 1, n, 1)) < 0.5, row >= first, True)
             kept[:] = m - 1
         elif self.mask == "single":
