@@ -267,7 +267,7 @@ def _judge(
     except AssertionError as error:
         raise LawFailed(
             f"another array library, precision or leading axis changes an answer\n  numbers:   {error}\n"
-            f"  smallest:  {last[0]!r}\n  reproduce: pytest 'checks/check_backends.py::{where}' "
+            f"  smallest:  {last[0]!r}\n  reproduce: pytest 'checks/check_backends.py::{where}' --part "
             f"--hypothesis-profile={profile.name} --hypothesis-seed={seed}"
         ) from None
 

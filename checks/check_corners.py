@@ -56,7 +56,7 @@ def check_corner(name: str, profile: Profile, draw_seed: int) -> None:
     except AssertionError as error:
         raise LawFailed(
             f"corner {name!r}: what is known exactly does not come out\n  numbers:   {error}\n"
-            f"  smallest:  {last[0]!r}\n  reproduce: pytest checks/check_corners.py -k {name!r} "
+            f"  smallest:  {last[0]!r}\n  reproduce: pytest checks/check_corners.py -k {name!r} --part "
             f"--hypothesis-profile={profile.name} --hypothesis-seed={draw_seed}"
         ) from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bayesgrad import evidence as files
@@ -11,13 +11,22 @@ from derivations.wrong_laws import WrongLaw, wrong_laws
 
 SOURCES = (
     "bayesgrad/*.py",
+    "bayesgrad/evidence/*.py",
+    "bayesgrad/symbolic/**/*.py",
     "bayesgrad/tasks/*.py",
     "bayesgrad/testing/**/*.py",
     "checks/**/*.py",
-    "bayesgrad/symbolic/*.py",
+    "checks/inventory.txt",
     "derivations/*.py",
+    "conftest.py",
+    "pyproject.toml",
+    *("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg"),
 )
-VERSIONS = ("numpy", "torch", "jax", "hypothesis", "mpmath")
+"""All that can change a verdict. The last line is what pytest would read instead of pyproject.toml if it were there."""
+VERSIONS = (
+    *("numpy", "torch", "jax", "jaxlib", "array-api-strict", "array-api-compat"),
+    *("hypothesis", "mpmath", "pytest"),
+)
 
 
 def merge(tallies: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -102,8 +111,20 @@ def sources() -> dict[str, str]:
     return files.sources(SOURCES)
 
 
+def of_draws(tally: Mapping[str, Any]) -> dict[str, Any]:
+    """What an audit needs of one check: counts, draws, and which draw rejected which wrong law."""
+    kept = ("label", "oracles", "examples", "vacuous", "statement", "failure", "draws")
+    return {
+        **{name: tally[name] for name in kept},
+        **{name: finite(tally[name]) for name in ("worst_error", "worst_in_tolerance", "tolerance", "seconds")},
+        "wrong": {
+            key: found.get("draw", -1) for key, found in tally["wrong"].items() if found["verdict"] == "rejected"
+        },
+    }
+
+
 def write(
-    tallies: Sequence[Mapping[str, Any]],
+    tallies: Mapping[str, Mapping[str, Any]],
     *,
     failed: Iterable[str],
     sources: Mapping[str, str],
@@ -111,22 +132,44 @@ def write(
     seed: int,
     seconds: float,
 ) -> dict[str, Any]:
-    """Write the check fragment of a complete run, and return it.
+    """Write the check fragment of a complete run, and return it. Raises BadEvidence where it cannot be written.
 
-    ``failed``: every test that failed, also those that belong to no label (a corner, another array library).
+    ``tallies``: node id -> what the check found; ``failed``: every test that failed, also those that belong to no label
+    (a corner, another array library).
     """
-    results = merge(tallies)
+    tallies = dict(sorted(tallies.items()))
     files.write(
         "check",
-        results,
+        merge(tallies.values()),
         sources=sources,
         patterns=SOURCES,
         versions=files.versions(*VERSIONS),
         seconds=seconds,
-        wrong_laws=rejections(tallies, wrong_law_names()),
+        wrong_laws=rejections(tallies.values(), wrong_law_names()),
         failed=sorted(failed),
         configuration={"profile": profile, "seed": seed},
+        checks={node: of_draws(tally) for node, tally in tallies.items()},
     )
     fragment = files.load("check")
     assert fragment is not None
     return fragment
+
+
+def lacking(fragment: Mapping[str, Any] | None) -> list[str]:
+    """What stands against the checks of each label, a clause a label; nothing if every one passed."""
+    results = {} if fragment is None else fragment["results"]
+    found = []
+    for theorem in THEOREMS:
+        if theorem.routes["check"] == "required":
+            verdict = results.get(theorem.label, {}).get("verdict", "not run")
+            if verdict != "passed":
+                found.append(f"{theorem.label}: {verdict}")
+    laws = {} if fragment is None else fragment.get("wrong_laws", {})
+    if fragment is not None:
+        for label, names in wrong_law_names().items():
+            spared = set(names) - {
+                key for key, law in laws.get(label, {}).get("laws", {}).items() if law["verdict"] == "rejected"
+            }
+            found += [f"{label}: the wrong law {name} is not rejected" for name in sorted(spared)]
+        found += [f"{node}: failed" for node in fragment.get("failed", ())]
+    return found

@@ -10,7 +10,9 @@ statement that was proved and the wrong laws of the same label, and counts. pyte
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,14 +21,28 @@ from hypothesis import strategies as st
 from bayesgrad.symbolic import arrays
 from bayesgrad.symbolic.terms import Diff, Entry, Term, tensors_of
 from bayesgrad.testing.engine import Check, Claim, Oracle, Tally, run
-from checks import kept
+from checks import kept, record
 from checks.evidence import law_name
 from checks.profiles import Profile
 from derivations import laws
 from derivations.wrong_laws import wrong_laws
 
 CHECKS: list[Check] = []
+BY_NODE: dict[str, Check] = {}
+"""node id -> the check; the same checks as :data:`CHECKS`."""
 PROPERTY = "bayesgrad check"
+
+
+def load_checks() -> None:
+    """Import every file of checks, so that the registry is complete; the hunt for mutants is none, and uses it."""
+    folder = Path(__file__).parent
+    for path in sorted(set(folder.glob("check_*.py")) - {folder / "check_mutants.py"}):
+        importlib.import_module(f"checks.{path.stem}")
+
+
+def examples_of(check: Check, profile: Profile) -> tuple[int, int]:
+    """How many examples of a check are drawn, and how many of them must not be vacuous."""
+    return max(int(profile.examples * check.share), 1), int(profile.least * check.share)
 
 
 def statement_of(label: str) -> dict[str, Claim]:
@@ -90,24 +106,29 @@ def checks(
 
     def decorate(function: Callable[[Any], Mapping[str, Any]]) -> Callable[..., None]:
         check = Check(label, function, given, oracles, dict(states or {}), letters, measured, function.__name__, share)
-        CHECKS.append(check)
         where = f"checks/{function.__module__.rpartition('.')[2]}.py::{function.__name__}"
+        CHECKS.append(check)
+        BY_NODE[where] = check
 
         def check_it(record_property: Callable[[str, object], None], profile: Profile, draw_seed: int) -> None:
             __tracebackhide__ = True
-            command = f'pytest "{where}" --hypothesis-profile={profile.name} --hypothesis-seed={draw_seed}'
+            command = f'pytest "{where}" --part --hypothesis-profile={profile.name} --hypothesis-seed={draw_seed}'
             tally = kept.read(where, profile, draw_seed) if profile.keep else None
             if tally is None:
+                recorder = record.Recorder()
+                examples, least = examples_of(check, profile)
                 tally = run(
                     check,
-                    examples=max(int(profile.examples * share), 1),
-                    least=int(profile.least * share),
+                    examples=examples,
+                    least=least,
                     seed=draw_seed,
                     sparing=profile.sparing,
                     statement=statement_of(label),
                     wrong=wrong_laws_of(label),
                     command=command,
+                    observer=recorder,
                 )
+                tally.draws = recorder.text
                 if profile.keep:
                     kept.write(where, profile, draw_seed, tally)
             settle(tally, record_property)

@@ -26,23 +26,23 @@ def split(node: str) -> tuple[str, int | None]:
     return node[: found.start()] + (f"[{rest}]" if rest else ""), int(seeds[0].removeprefix("seed "))
 
 
-def changes(verdicts: Mapping[str, bool]) -> dict[str, dict[int, bool]]:
-    """test -> its verdicts by seed, for the tests whose verdict is not the same at every seed."""
+def changes(outcomes: Mapping[str, str]) -> dict[str, dict[int, bool]]:
+    """test -> whether it passed by seed, for the tests whose verdict is not the same at every seed."""
     by_test: dict[str, dict[int, bool]] = {}
-    for node, passed in verdicts.items():
+    for node, outcome in outcomes.items():
         test, seed = split(node)
         if seed is not None:
-            by_test.setdefault(test, {})[seed] = passed
+            by_test.setdefault(test, {})[seed] = outcome == "passed"
     return {test: dict(sorted(found.items())) for test, found in by_test.items() if len(set(found.values())) > 1}
 
 
-def table(verdicts: Mapping[str, bool], tallies: Iterable[Mapping[str, Any]]) -> list[str]:
+def table(outcomes: Mapping[str, str], tallies: Iterable[Mapping[str, Any]]) -> list[str]:
     """One line a seed, and one for each test whose verdict is not the same at every seed."""
     of_seed: dict[int, list[bool]] = {}
-    for node, passed in verdicts.items():
+    for node, outcome in outcomes.items():
         seed = split(node)[1]
         if seed is not None:
-            of_seed.setdefault(seed, []).append(passed)
+            of_seed.setdefault(seed, []).append(outcome == "passed")
     drawn: dict[int, list[Mapping[str, Any]]] = {}
     for tally in tallies:
         drawn.setdefault(tally["seed"], []).append(tally)
@@ -55,10 +55,10 @@ def table(verdicts: Mapping[str, bool], tallies: Iterable[Mapping[str, Any]]) ->
         examples, vacuous = (sum(tally[name] for tally in mine) for name in ("examples", "vacuous"))
         share, wrong = f"{sum(verdict)} of {len(verdict)}", f"{rejected} of {total}"
         lines.append(f"{seed:4}   {share:12}   {examples:8}  {vacuous:7}   {worst:8.2g} tol   {wrong}")
-    changed = changes(verdicts)
+    changed = changes(outcomes)
     for test, found in changed.items():
         failed = ", ".join(str(seed) for seed, passed in found.items() if not passed)
         lines.append(f"VERDICT CHANGES  {test}: fails at {failed}")
-    count = len({split(node)[0] for node in verdicts if split(node)[1] is not None})
+    count = len({split(node)[0] for node in outcomes if split(node)[1] is not None})
     lines.append(f"{len(changed)} of {count} verdicts change over {len(of_seed)} seeds")
     return lines

@@ -15,8 +15,7 @@ from bayesgrad import evidence as files
 from bayesgrad.theorems import THEOREMS
 from checks import evidence, seeds
 from checks import label_ledger as ledger
-from checks.mutation.mutants import load_checks
-from checks.registry import CHECKS, statement_of
+from checks.registry import CHECKS, load_checks, statement_of
 from derivations.wrong_laws import wrong_laws
 
 
@@ -145,7 +144,7 @@ def test_a_failed_test_of_no_label_is_not_forgotten(tmp_path: Path, monkeypatch:
     corner = "checks/check_corners.py::check_corner[tied scores]"
     for failed in ([], [corner]):
         given: dict[str, Any] = {"sources": evidence.sources(), "profile": "ci", "seed": 0, "seconds": 1.0}
-        fragment = evidence.write([tally("attention.value-law")], failed=failed, **given)
+        fragment = evidence.write({corner: tally("attention.value-law")}, failed=failed, **given)
         assert fragment["failed"] == failed
         served = {name for name in PROFILES if _serves(fragment, name)}
         assert served == (set() if failed else {"quick", "fresh", "ci"})
@@ -201,8 +200,8 @@ def test_a_part_of_the_checks_writes_no_evidence_and_processes_and_order_change_
     path = files.FOLDER / "check.json"
     before = path.read_bytes() if path.exists() else None
     both = [f"checks/check_bayes.py::check_{name}" for name in ("chain_rule", "bijection")]
-    alone = run_pytest(*both)
-    shared = run_pytest(*reversed(both), "-n", "2")
+    alone = run_pytest(*both, "--part")
+    shared = run_pytest(*reversed(both), "-n", "2", "--part")
     assert alone.returncode == shared.returncode == 0
     assert (path.read_bytes() if path.exists() else None) == before
 
@@ -218,9 +217,10 @@ def test_a_verdict_that_depends_on_the_seed_is_named() -> None:
     assert seeds.split("checks/a.py::check_it[seed 12-tied scores]") == ("checks/a.py::check_it[tied scores]", 12)
     assert seeds.split("checks/a.py::check_it[heads-seed 4]") == ("checks/a.py::check_it[heads]", 4)
     assert seeds.split("checks/a.py::check_it[heads]") == ("checks/a.py::check_it[heads]", None)
-    same = {f"a.py::{name}[seed {seed}]": name != "bad" for name in ("good", "bad") for seed in (0, 1)}
+    words = {"good": "passed", "bad": "failed"}
+    same = {f"a.py::{name}[seed {seed}]": word for name, word in words.items() for seed in (0, 1)}
     assert seeds.changes(same) == {}
-    lines = seeds.table({**same, "a.py::good[seed 1]": False, "a.py::masks": True}, [tally("x", seed=1)])
+    lines = seeds.table({**same, "a.py::good[seed 1]": "failed", "a.py::masks": "passed"}, [tally("x", seed=1)])
     assert "VERDICT CHANGES  a.py::good: fails at 1" in lines
     assert lines[-1] == "1 of 2 verdicts change over 2 seeds"
     assert lines[2].split()[:4] == ["1", "0", "of", "2"]

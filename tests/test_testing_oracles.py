@@ -19,9 +19,8 @@ from bayesgrad.testing.jets import along, constant
 from bayesgrad.testing.oracles import forward, reverse
 from bayesgrad.testing.strategies import example_of
 from bayesgrad.theorems import THEOREMS
-from checks.mutation.mutants import load_checks
 from checks.oracles import padded, padded_layer, tangents
-from checks.registry import CHECKS
+from checks.registry import CHECKS, load_checks
 from tests._needed import needed
 
 load_checks()

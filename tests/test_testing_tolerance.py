@@ -8,8 +8,7 @@ import pytest
 from bayesgrad.testing.engine import Check, derived_seed, difference, is_vacuous, references, yardstick
 from bayesgrad.testing.strategies import example_of
 from bayesgrad.testing.tolerance import SAFETY, tolerance, unit_roundoff
-from checks.mutation.mutants import load_checks
-from checks.registry import CHECKS
+from checks.registry import CHECKS, load_checks
 
 load_checks()
 RELATIVE = 1e-3

@@ -14,6 +14,7 @@ oracles say what they should be. :func:`run` draws examples and
 from __future__ import annotations
 
 import hashlib
+import itertools
 import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -105,6 +106,21 @@ class Claim:
     at_most: bool = False
 
 
+class EnoughDrawn(BaseException):
+    """An observer raises it to end the drawing. No Exception: Hypothesis would take one for a counterexample."""
+
+
+class Observer:
+    """Is told what every draw came to, may leave draws out, and may end it all by raising :class:`EnoughDrawn`."""
+
+    def wants(self, number: int, example: Example) -> bool:
+        """Whether the draw of this number, counted from 0, is to be judged."""
+        return True
+
+    def saw(self, number: int, vacuous: bool, worst: float) -> None:
+        """A judged draw: whether the law says 0 = 0 there, and the largest difference in tolerances."""
+
+
 class LawViolation(AssertionError):
     """A law that fails on an example; the message is the whole report."""
 
@@ -125,6 +141,7 @@ class Tally:
     failure: str = ""
     seconds: float = 0.0
     seed: int = 0
+    draws: str = ""
 
     def as_record(self) -> dict[str, Any]:
         """The tally as JSON data."""
@@ -244,13 +261,16 @@ def run(
     command: str = "pytest checks/",
     least: int = 0,
     sparing: int = 1,
+    observer: Observer | None = None,
 ) -> Tally:
     """Draw ``examples`` examples and judge the check; the tally's ``failure`` is empty if the law holds on all.
 
     ``least``: how many non-vacuous examples there must be. ``sparing``: slow oracles, and the statement, look at one
-    example in so many; wrong laws look at each until they are rejected.
+    example in so many; wrong laws look at each until they are rejected, and keep the number of that draw.
     """
     began = time.perf_counter()
+    observer = observer or Observer()
+    numbers = itertools.count()
     tally = Tally(check.label, list(dict.fromkeys(oracle.name for oracle in check.oracles)), seed=seed)
     statement = {key: claim for key, claim in (statement or {}).items() if claim.part in check.states}
     wrong = {key: claim for key, claim in (wrong or {}).items() if claim.part in check.states}
@@ -261,10 +281,15 @@ def run(
         tally.statement = "agrees"
 
     def judge(example: Example) -> None:
+        number = next(numbers)
+        if not observer.wants(number, example):
+            return
         said = references(check, example, sparing)
         measure = yardstick(said)
         got = check.of(example)
+        furthest = 0.0
         for oracle, name, worst in disagreements(check, example, got, said):
+            furthest = max(furthest, worst.in_tolerance)
             tally.worst_in_tolerance = max(tally.worst_in_tolerance, worst.in_tolerance)
             tally.worst_error = max(tally.worst_error, worst.relative)
             if not worst.agrees:
@@ -280,6 +305,7 @@ def run(
         asked = statement if chosen(example, sparing) else {}
         open_laws = {key: claim for key, claim in wrong.items() if tally.wrong[key]["verdict"] != "rejected"}
         if not asked and not open_laws:
+            observer.saw(number, vacuous, furthest)
             return
         named = example.tensors() if check.letters is None else check.letters(example)
         tensors: dict[str, Any] = {**named, "sizes": example.named_sizes()}
@@ -288,6 +314,7 @@ def run(
             if name not in measure:
                 continue
             worst = claimed(claim, tensors, measure[name])
+            furthest = max(furthest, worst.in_tolerance)
             tally.worst_in_tolerance = max(tally.worst_in_tolerance, worst.in_tolerance)
             if not worst.agrees:
                 against = f"{check.oracles[0].name} (the statement differs, part {key}, not the code)"
@@ -295,7 +322,8 @@ def run(
         for key, claim in open_laws.items():
             name = check.states[claim.part]
             if name in measure:
-                tally.wrong[key] = hold_against(claim, tensors, example, measure[name])
+                tally.wrong[key] = {**hold_against(claim, tensors, example, measure[name]), "draw": number}
+        observer.saw(number, vacuous, furthest)
 
     try:
         wanted = examples
@@ -305,6 +333,8 @@ def run(
             if tally.examples >= least:
                 break
             wanted = min(max(2 * (least - tally.examples), 16), examples)
+    except EnoughDrawn:
+        return tally
     except LawViolation as violation:
         tally.failure = str(violation)
     except Exception as error:

@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -28,7 +27,7 @@ from bayesgrad.testing.engine import Check, derived_seed, disagreements, referen
 from bayesgrad.testing.strategies import example_of
 from checks.mutation.equivalent import explanation
 from checks.mutation.mutate import Mutant, functions_of, living, mutants_of
-from checks.registry import CHECKS
+from checks.registry import CHECKS, load_checks
 
 CORE = (
     "_softmax",
@@ -46,7 +45,6 @@ CORE = (
     "bayes",
 )
 """The modules whose functions are mutated."""
-CHECKS_FOLDER = Path(__file__).parents[1]
 
 EXAMPLES = 10
 SOURCES = ("bayesgrad/*.py", "bayesgrad/testing/**/*.py", "checks/**/*.py")
@@ -127,12 +125,6 @@ def _of_backends() -> Iterable[Bench]:
             for backend in ("PyTorch", "array-api-strict"):
                 yield Bench(f"{kind} in {backend} {number}", partial(judge_backend, one, backend))
             yield Bench(f"{kind} stacked {number}", partial(judge_stacked, one, two))
-
-
-def load_checks() -> None:
-    """Import every file of checks, so that the registry is complete."""
-    for path in sorted(set(CHECKS_FOLDER.glob("check_*.py")) - {CHECKS_FOLDER / "check_mutants.py"}):
-        importlib.import_module(f"checks.{path.stem}")
 
 
 def benches(modules: dict[str, ModuleType]) -> list[Bench]:
