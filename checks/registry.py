@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from bayesgrad.symbolic import arrays
 from bayesgrad.symbolic.terms import Diff, Entry, Term, tensors_of
 from bayesgrad.testing.engine import Check, Claim, Oracle, Tally, run
-from checks import kept, record
+from checks import kept, kept_draws
 from checks.evidence import law_name
 from checks.profiles import Profile
 from derivations import laws
@@ -115,7 +115,7 @@ def checks(
             command = f'pytest "{where}" --part --hypothesis-profile={profile.name} --hypothesis-seed={draw_seed}'
             tally = kept.read(where, profile, draw_seed) if profile.keep else None
             if tally is None:
-                recorder = record.Recorder()
+                recorder = kept_draws.Recorder()
                 examples, least = examples_of(check, profile)
                 tally = run(
                     check,

@@ -31,6 +31,7 @@ def tally(label: str, **changes: Any) -> dict[str, Any]:
         "wrong": {},
         "statement": "agrees",
         "failure": "",
+        "draws": "",
         "seconds": 0.5,
         "seed": 0,
         **changes,
@@ -146,7 +147,12 @@ def test_a_failed_test_of_no_label_is_not_forgotten(tmp_path: Path, monkeypatch:
         given: dict[str, Any] = {"sources": evidence.sources(), "profile": "ci", "seed": 0, "seconds": 1.0}
         fragment = evidence.write({corner: tally("attention.value-law")}, failed=failed, **given)
         assert fragment["failed"] == failed
-        served = {name for name in PROFILES if _serves(fragment, name)}
+        assert [clause for clause in evidence.lacking(fragment) if corner in clause] == [
+            f"{node}: failed" for node in failed
+        ]
+        with monkeypatch.context() as only_these:
+            only_these.setattr(evidence, "lacking", lambda found: found["failed"])
+            served = {name for name in PROFILES if _serves(fragment, name)}
         assert served == (set() if failed else {"quick", "fresh", "ci"})
         assert (f"FAILED: {corner}" in ledger.ledger(fragment)) == bool(failed)
 

@@ -16,8 +16,8 @@ from typing import Any
 from bayesgrad import evidence as files
 from bayesgrad.testing.engine import Check, run
 from checks import evidence, inventory
+from checks.kept_draws import KEPT, Draw, Replay, parse, rounded
 from checks.profiles import PROFILES, Profile
-from checks.record import KEPT, Draw, Replay, parse, rounded
 from checks.registry import BY_NODE, examples_of, statement_of, wrong_laws_of
 
 UNFORESEEN = 2
