@@ -71,7 +71,7 @@ def judged(entry: Entry, python: Path, out: Path) -> dict[str, Any]:
     """The ledger of one kernel, from a process of the environment."""
     report = out / (re.sub(r"\W+", "-", entry.name).strip("-") + ".json")
     report.unlink(missing_ok=True)
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **entry.env}
     command = [str(python), "-m", "bayesgrad.testing", *entry.arguments(), "--json", str(report)]
     began = time.perf_counter()
     try:

@@ -26,6 +26,7 @@ class Entry:
     options: str = ""
     examples: int = 48
     note: str = ""
+    env: dict[str, str] = field(default_factory=dict)
     upstream: dict[str, str] = field(default_factory=dict)
 
     def arguments(self) -> list[str]:
@@ -156,9 +157,10 @@ ENTRIES = (
         f"{WRAPPERS}:tinygrad",
         ("tinygrad==0.14.0",),
         "tinygrad",
-        "masks=any,scale=no,largest=17,widest=16,dtypes=float32,seconds=60",
-        examples=16,
-        note="compiles every shape, so a part of the design only",
+        "masks=any,scale=no,largest=5,widest=4,dtypes=float32,seconds=60",
+        examples=8,
+        note="on its device in Python, which needs no compiler, so small blocks only",
+        env={"DEV": "PYTHON"},
     ),
     Entry(
         "autograd",

@@ -92,8 +92,9 @@ class Torch(Numpy):
         leaves = [x.detach().requires_grad_() for x in leaves]
         outs = f(*leaves)
         used = outs[: len(cotangents)]
-        found = self.torch.autograd.grad(used, leaves, self._cotangents(used, cotangents), allow_unused=True)
-        return tuple(o.detach() for o in outs), found
+        # Not autograd.grad: a kernel may use checkpoints, which only know a plain backward pass.
+        self.torch.autograd.backward(used, self._cotangents(used, cotangents))
+        return tuple(o.detach() for o in outs), [x.grad for x in leaves]
 
     def jvp(self, f: Forward, leaves: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """The change of the first result along tangents."""
