@@ -74,10 +74,25 @@ def nested(depth: int) -> Any:
     return found
 
 
+class Damaged(str):
+    """A text that is shown as what was done to it: the whole of it would fill a screen."""
+
+    steps: list[tuple[Any, ...]]
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} characters after {ascii(self.steps)[:600]}>"
+
+
+def told(text: str, steps: list[tuple[Any, ...]]) -> Damaged:
+    found = Damaged(text)
+    found.steps = steps
+    return found
+
+
 @st.composite
-def damaged(draw: Any, whole: Any) -> str:
+def damaged(draw: Any, whole: Any) -> Damaged:
     """The text of a file that held ``whole``, with one to three things wrong with it."""
-    data = copy.deepcopy(whole)
+    data, steps = copy.deepcopy(whole), []
     for _ in range(draw(st.integers(1, 3))):
         path = draw(st.sampled_from(places(data)))
         if not path:
@@ -86,6 +101,7 @@ def damaged(draw: Any, whole: Any) -> str:
         kind = draw(
             st.sampled_from(["delete", "replace", "retype", "nest", "rename", "grow", "foreign", "circle", "flip"])
         )
+        steps.append((kind, *path))
         if kind == "delete":
             del holder[key]
         elif kind == "replace":
@@ -114,11 +130,12 @@ def damaged(draw: Any, whole: Any) -> str:
                 at(data, spot[:-1])["verdict"] = draw(st.sampled_from(OTHER_WORDS))
     text = json.dumps(data)
     cut = draw(st.sampled_from(["no"] * 8 + ["short", "twice", "zeros", "page"]))
+    steps.append((cut,))
     if cut == "short":
-        return text[: draw(st.integers(0, len(text) - 1))]
+        return told(text[: draw(st.integers(0, len(text) - 1))], steps)
     if cut == "twice":
-        return text.replace('"verdict": "', '"verdict": "refuted", "verdict": "', 1)
-    return {"zeros": "\0" * len(text[:99]), "page": text + text}.get(cut, text)
+        return told(text.replace('"verdict": "', '"verdict": "refuted", "verdict": "', 1), steps)
+    return told({"zeros": "\0" * len(text[:99]), "page": text + text}.get(cut, text), steps)
 
 
 def run(arguments: list[str], command: Callable[[list[str]], int] = main) -> tuple[int, str, str]:
