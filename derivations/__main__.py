@@ -4,6 +4,8 @@ python -m derivations                                 every result that has a pr
 python -m derivations attention.routing-law           statement, assumptions, steps, verdict
 python -m derivations LABEL --format latex            the same for a paper; --format json for programs
 python -m derivations LABEL --tree                    what it rests on
+python -m derivations new attention.sink              write the module of a new result, which runs
+python -m derivations --missing                       what each result lacks
 python -m derivations --evidence                      proofs, exact instances, shipped code, SymPy: run all, record
 python -m derivations --certificates DIR              why each result is true, for python -m bayesgrad.checker
 """
@@ -24,7 +26,8 @@ from rich.progress import track
 
 from bayesgrad import evidence
 from bayesgrad.evidence import ROOT
-from derivations import catalogue, certificates, laws, present, trust
+from derivations import catalogue, certificates, laws, present, skeleton, trust
+from derivations.result import BadModule
 from derivations.routes import code_route, exact_instances, sympy_sizes
 
 SOURCES = (
@@ -42,7 +45,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m derivations", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("label", nargs="?", help="a result, such as attention.routing-law")
+    parser.add_argument("label", nargs="?", help="a result, such as attention.routing-law; or new, then LABEL")
+    parser.add_argument("made", nargs="?", metavar="LABEL", help="after new: the label of the result to begin")
+    parser.add_argument("--missing", action="store_true", help="say what each result lacks")
     parser.add_argument("--format", choices=("text", "latex", "json"), default="text", help="how to print it")
     parser.add_argument("--tree", action="store_true", help="print what the result rests on instead")
     parser.add_argument("--evidence", action="store_true", help="run everything and write report/build/evidence")
@@ -51,6 +56,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--certificates", type=Path, metavar="DIR", help="write the certificate of every result")
     parser.add_argument("--force", action="store_true", help="with --evidence: run although nothing has changed")
     args = parser.parse_args(argv)
+    try:
+        return _run(args)
+    except BadModule as error:
+        print(f"python -m derivations: {error}", file=sys.stderr)
+        return 2
+
+
+def _run(args: argparse.Namespace) -> int:
+    if args.label == "new":
+        path = skeleton.new(args.made or "")
+        print(f"{path.relative_to(ROOT)}: fill in what says TODO; then python -m derivations {args.made}")
+        return 0
+    if args.missing:
+        print(skeleton.report())
+        return 0
     if args.catalogue:
         certificates.write_text(catalogue.DATA, catalogue.data())
         return 0

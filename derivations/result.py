@@ -26,7 +26,10 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
 
+from bayesgrad.symbolic import proving
+from bayesgrad.symbolic.book import Book
 from bayesgrad.symbolic.proof import Chain, Equation
+from bayesgrad.symbolic.rules import unfold
 from bayesgrad.symbolic.terms import Index, Tensor, Term
 from bayesgrad.symbolic.tex import statement
 from bayesgrad.theorems import ROUTES
@@ -81,6 +84,53 @@ class Part:
     def order(self) -> tuple[Index, ...]:
         """The free indices in the order in which the left side names them: the axes of its value."""
         return axes(self.claim.lhs, self.claim.rhs)
+
+
+@dataclass(frozen=True)
+class Move:
+    """One step of a derivation that is carried out, not typed: why, and the letters that it is about.
+
+    ``goal`` is None where the definitions of these letters are written out; else the term that is arrived at, which is
+    the same once they are written out: a right side is typed only where a reader gains by it.
+    """
+
+    why: str
+    letters: tuple[Any, ...]
+    goal: Any = None
+
+
+def opens(why: str, *letters: Any) -> Move:
+    """Write the definitions of these letters out."""
+    return Move(why, letters)
+
+
+def becomes(why: str, expression: Any, *letters: Any) -> Move:
+    """Arrive at an expression that is the same once these letters are written out."""
+    return Move(why, letters, expression)
+
+
+def stated(
+    book: Book,
+    name: str,
+    relation: Any,
+    *moves: Move,
+    given: Sequence[Any] = (),
+    sample: Mapping[Any, Any] | None = None,
+    says: str = "",
+) -> Part:
+    """A part stated in SymPy. Its steps are carried out by the moves; without any the definitions alone decide.
+
+    Raises LanguageError, one sentence, for what the language does not know.
+    """
+    claim = book.claim(relation, given=given, sample=sample)
+    if not moves:
+        return Part(name, claim, proving.prove(claim).chain, says)
+    chain, term = Chain(claim.lhs), claim.lhs
+    for move in moves:
+        tensors = tuple(map(book.tensor, move.letters))
+        term = unfold(term, tensors) if move.goal is None else book.read(move.goal)
+        chain = chain.definition(term, move.why, *tensors) if tensors else chain.algebra(term, move.why)
+    return Part(name, claim, chain, says)
 
 
 WrongRow = tuple[str, str, str, Term, str]

@@ -139,7 +139,7 @@ def test_page_catalogue_and_tree_show_the_same_graph(evidence):
     from derivations import catalogue
 
     text = catalogue.source()
-    assert text == catalogue.FILE.read_text(encoding="utf-8"), "docs/catalogue.md is stale: make docs"
+    assert text == catalogue.PAGE.read_text(encoding="utf-8"), "docs/catalogue.md is stale: make docs"
     for theorem in THEOREMS:
         links = present.graph(theorem.label)
         result = evidence["results"][theorem.label]

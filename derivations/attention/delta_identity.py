@@ -1,14 +1,13 @@
-"""The mean compatibility without the weights."""
+"""sum_k a_ik b_ik = u_i . g_i: the mean compatibility without the weights, which kernels call delta."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bayesgrad.symbolic.proof import Chain, Equation
-from bayesgrad.symbolic.terms import total
-from derivations.common.head_laws import H, i, m
-from derivations.common.notation import d_v, g, n, u, v
-from derivations.result import IDENTITY, OURS, Part, Result, WrongRow
+from sympy import Eq, Sum
+
+from derivations.common.head_in_sympy import BOOK, a, b, c, d_v, g, i, k, l, m, n, u, v
+from derivations.result import IDENTITY, OURS, Part, Result, WrongRow, becomes, opens, stated
 
 RESULT = Result(
     "attention.delta-identity",
@@ -24,34 +23,29 @@ RESULT = Result(
 
 @RESULT.proof
 def proof() -> list[Part]:
-    claim = Equation(
-        total(lambda k: H.a(i, k) * H.b(i, k), over=m),
-        total(lambda c: H.u(i, c) * H.g(i, c), over=d_v),
-        sample={H.a: None, H.v: None},
-    )
-    proof = (
-        Chain(claim.lhs)
-        .definition(
-            total(lambda k: H.a(i, k) * total(lambda c: H.u(i, c) * H.v(k, c), over=d_v), over=m),
-            "a compatibility is an inner product",
-            H.b,
+    delta = Sum(u[i, c] * g[i, c], (c, 0, d_v - 1))
+    mean = Sum(a[i, k] * b[i, k], (k, 0, m - 1))
+    return [
+        stated(
+            BOOK,
+            "delta",
+            Eq(mean, delta),
+            opens("a compatibility is an inner product", b),
+            becomes("sum over keys first: that is the context", delta, g),
+            sample={a: None, v: None},
+            says="The mean compatibility needs no weights: kernels call it delta.",
         )
-        .algebra(
-            total(lambda c: H.u(i, c) * total(lambda k: H.a(i, k) * H.v(k, c), over=m), over=d_v),
-            "sum over keys first",
-        )
-        .definition(claim.rhs, "which is the context", H.g)
-    )
-    return [Part("delta", claim, proof, "The mean compatibility needs no weights: kernels call it delta.")]
+    ]
 
 
 @RESULT.wrong
 def wrong() -> Iterator[WrongRow]:
-    yield "delta", "sign", "sign flipped", -total(lambda c: u(i, c) * g(i, c), over=d_v), "the same sign on both sides"
-    unweighted = total(lambda c: u(i, c) * total(lambda k: v(k, c), over=m), over=d_v)
-    yield "delta", "unweighted", "weights dropped", unweighted, "the context is weighted"
-    column = total(lambda r, c: u(r, c) * g(r, c), over=(n, d_v))
-    yield "delta", "summed", "query summed out", column, "each query has its own mean"
+    flipped = -Sum(u[i, c] * g[i, c], (c, 0, d_v - 1))
+    yield "delta", "sign", "sign flipped", BOOK.read(flipped), "the same sign on both sides"
+    unweighted = Sum(u[i, c] * Sum(v[k, c], (k, 0, m - 1)), (c, 0, d_v - 1))
+    yield "delta", "unweighted", "weights dropped", BOOK.read(unweighted), "the context is weighted"
+    column = Sum(u[l, c] * g[l, c], (l, 0, n - 1), (c, 0, d_v - 1))
+    yield "delta", "summed", "query summed out", BOOK.read(column), "each query has its own mean"
 
 
 @RESULT.code("delta", "bayesgrad.mean_compatibility")

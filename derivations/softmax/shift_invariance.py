@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bayesgrad.symbolic.proof import Chain, Equation
-from bayesgrad.symbolic.terms import Index, Tensor, Term, exp, inv, tensors_of, total
-from derivations.common.notation import M, Z, a, i, j, m, n, s
-from derivations.laws import law
-from derivations.result import IDENTITY, OURS, Part, Result, WrongRow
+from sympy import Eq, IndexedBase, Sum, exp
+
+from derivations.common.head_in_sympy import BOOK, M, Z, a, i, j, k, m, n, s
+from derivations.result import IDENTITY, OURS, Part, Result, WrongRow, becomes, stated
 
 RESULT = Result(
     "softmax.shift-invariance",
@@ -21,35 +20,35 @@ RESULT = Result(
 )
 
 
+shift = IndexedBase("c", shape=(n,))
+mass = Sum(M[i, k] * exp(s[i, k]), (k, 0, m - 1))
+
+
 @RESULT.proof
 def proof() -> list[Part]:
-    shift = Tensor("c", (n,))
-
-    def moved(row: Index, at: Index) -> Term:
-        return M(row, at) * exp(s(row, at) + shift(row))
-
-    claim = Equation(moved(i, j) * inv(total(lambda k: moved(i, k), over=m)), a(i, j), sample={s: None})
-    common = exp(shift(i))
-    proof = (
-        Chain(claim.lhs)
-        .algebra(
-            M(i, j) * exp(s(i, j)) * common * inv(total(lambda k: M(i, k) * exp(s(i, k)), over=m) * common),
-            "exp turns the shift into a common factor of numerator and mass",
+    moved = M[i, j] * exp(s[i, j] + shift[i]) / Sum(M[i, k] * exp(s[i, k] + shift[i]), (k, 0, m - 1))
+    return [
+        stated(
+            BOOK,
+            "shift",
+            Eq(moved, a[i, j]),
+            becomes(
+                "exp turns the shift into a common factor of numerator and mass, which cancels",
+                M[i, j] * exp(s[i, j]) / mass,
+            ),
+            becomes("what is left is the weight", a[i, j], a, Z),
+            sample={s: None},
         )
-        .algebra(M(i, j) * exp(s(i, j)) * inv(total(lambda k: M(i, k) * exp(s(i, k)), over=m)), "which cancels")
-        .definition(claim.rhs, "what is left is the weight", a, Z)
-    )
-    return [Part("shift", claim, proof)]
+    ]
 
 
 @RESULT.wrong
 def wrong() -> Iterator[WrongRow]:
-    shift = next(t for t in tensors_of(law("softmax.shift-invariance").parts[0].claim.lhs) if t.name == "c")
-    common = exp(shift(i))
-    yield "shift", "scaled", "shift left in", a(i, j) * common, "numerator and mass both carry it"
-    yield "shift", "divided", "shift divided out twice", a(i, j) * inv(common), "numerator and mass both carry it"
-    yield "shift", "unnormalised", "mass dropped", M(i, j) * exp(s(i, j)), "weights sum to one"
-    yield "shift", "unmasked", "mask dropped", exp(s(i, j)) * inv(Z(i)), "a masked key has weight 0"
+    common, weight = exp(shift[i]), a[i, j]
+    yield "shift", "scaled", "shift left in", BOOK.read(weight * common), "numerator and mass both carry it"
+    yield "shift", "divided", "shift divided out twice", BOOK.read(weight / common), "numerator and mass both carry it"
+    yield "shift", "unnormalised", "mass dropped", BOOK.read(M[i, j] * exp(s[i, j])), "weights sum to one"
+    yield "shift", "unmasked", "mask dropped", BOOK.read(exp(s[i, j]) / Z[i]), "a masked key has weight 0"
 
 
 @RESULT.code("shift", "bayesgrad.softmax")
