@@ -182,7 +182,7 @@ ENTRIES = (
         f"{WRAPPERS}:naive",
         (TORCH, "fla-core==0.6.0", "packaging", "triton==3.9.0"),
         "torch",
-        "masks=causal,square,groups,dtypes=float32",
+        "masks=causal,square,groups,dtypes=float32,seconds=120",
         "bnhd",
     ),
     Entry(
