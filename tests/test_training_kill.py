@@ -26,7 +26,8 @@ CONFIG = Config(
     checkpoint_every=3,
 )
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["bayesgrad.training.loop"])
+# PyTorch imports its compiler when it is told to be deterministic: two seconds that each process would spend anew.
+SERVER.set_forkserver_preload(["bayesgrad.training.loop", "torch._inductor"])
 
 
 @pytest.fixture
