@@ -95,6 +95,7 @@ ENTRIES = (
         "torch",
         "masks=keys,scale=no,dtypes=float64+float32",
         options="q_bucket_size=64,k_bucket_size=64",
+        upstream={"float64: small blocks": "eps = 1e-8 in the denominator is a relative error of 1e-8 in float64"},
     ),
     Entry(
         "memory_efficient FlashAttention, causal",
@@ -135,6 +136,7 @@ ENTRIES = (
         "masks=any,dtypes=float64+float32",
         "bnhd",
         note="on its PyTorch backend; the result has the dtype of the query",
+        upstream={"float64: small blocks": "float64 tensors give a float32 result on the PyTorch backend"},
     ),
     Entry(
         "jax.nn.dot_product_attention",
@@ -144,6 +146,7 @@ ENTRIES = (
         "masks=any,equal_widths,groups,fixed_shapes,widest=64,dtypes=float64+float32",
         "bnhd",
         examples=24,
+        upstream={"float64: small blocks": "the softmax of float64 is taken in float32"},
     ),
     Entry(
         "mlx.fast SDPA",
