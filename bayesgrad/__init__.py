@@ -54,20 +54,32 @@ from bayesgrad.projections import (
     projection_gradients,
     read_out_gradients,
 )
+from bayesgrad.transformer import (
+    AttentionParameters,
+    BlockParameters,
+    LayerGradients,
+    LayerOptions,
+    attention_layer_gradients,
+    transformer_block_gradients,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Attention",
     "AttentionGradients",
+    "AttentionParameters",
     "AttentionTangents",
     "BlockAttention",
     "BlockGradients",
+    "BlockParameters",
     "CrossEntropy",
     "CrossInputGradients",
     "DoubleBackward",
     "Explanation",
     "InputGradients",
+    "LayerGradients",
+    "LayerOptions",
     "ProjectionGradients",
     "ReadOutGradients",
     "advantage",
@@ -77,6 +89,7 @@ __all__ = [
     "attention_gradients",
     "attention_gradients_jvp",
     "attention_jvp",
+    "attention_layer_gradients",
     "causal_mask",
     "compatibility",
     "cross_entropy",
@@ -99,6 +112,7 @@ __all__ = [
     "softmax",
     "split_heads",
     "sum_groups",
+    "transformer_block_gradients",
     "value_gradient",
     "window_mask",
 ]
@@ -119,6 +133,7 @@ _MODULES = (
     "tiled",
     "torch",
     "training",
+    "transformer",
 )
 """Sub-modules that are imported at their first use: ``bg.bayes``, ``bg.torch``."""
 

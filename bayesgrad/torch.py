@@ -28,6 +28,7 @@ from bayesgrad._types import Bools, Floats, Real
 from bayesgrad.derivatives import attention_jvp
 from bayesgrad.gradients import attention_gradients as _backward
 from bayesgrad.heads import repeat_groups
+from bayesgrad.transformer import AttentionParameters
 
 
 class _Traced(torch.autograd.Function):
@@ -130,3 +131,43 @@ def attention(
     node = _Traced if torch.compiler.is_compiling() else _Attention
     context: Tensor = node.apply(q, k, v, bias, scale, mask, dropout)  # type: ignore[no-untyped-call]
     return context
+
+
+def from_torch(module: torch.nn.MultiheadAttention) -> tuple[AttentionParameters, int]:
+    """The parameters of a ``torch.nn.MultiheadAttention`` for :func:`bayesgrad.transformer.attention_layer_gradients`.
+
+    PyTorch keeps three matrices in one, transposed, and its boolean masks say what is *ignored*: give ``~attn_mask``
+    and ``~key_padding_mask[:, None, None]``. Inputs have the batch first.
+
+    Args:
+        module: without ``bias_k`` and ``add_zero_attn``.
+
+    Returns:
+        (:class:`bayesgrad.transformer.AttentionParameters`, the number of heads). The tensors are detached views.
+
+    Raises:
+        TypeError, ValueError: another module, or one of the two unusual options.
+
+    Source: ours.
+
+    >>> import torch
+    >>> parameters, heads = from_torch(torch.nn.MultiheadAttention(4, 2))
+    >>> parameters.W_Q.shape, heads
+    (torch.Size([4, 4]), 2)
+    """
+    if not isinstance(module, torch.nn.MultiheadAttention):
+        raise TypeError(f"module: got {type(module).__name__}, expected torch.nn.MultiheadAttention")
+    if module.bias_k is not None or module.add_zero_attn:
+        raise ValueError("module: got one with add_bias_kv or add_zero_attn, expected neither")
+    if module.in_proj_weight is not None:
+        weights = list(module.in_proj_weight.detach().chunk(3))
+    else:
+        weights = [w.detach() for w in (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)]
+    biases: list[Any] = [None, None, None]
+    if module.in_proj_bias is not None:
+        biases = list(module.in_proj_bias.detach().chunk(3))
+    out = module.out_proj
+    c_O = None if out.bias is None else out.bias.detach()
+    W_Q, W_K, W_V = (w.mT for w in weights)
+    c_Q, c_K, c_V = biases
+    return AttentionParameters(W_Q, W_K, W_V, out.weight.detach().mT, c_Q, c_K, c_V, c_O), module.num_heads

@@ -16,6 +16,12 @@ from bayesgrad import __main__ as command
 SURFACE = [
     "Attention",
     "AttentionGradients",
+    "AttentionParameters",
+    "BlockParameters",
+    "LayerGradients",
+    "LayerOptions",
+    "attention_layer_gradients",
+    "transformer_block_gradients",
     "AttentionTangents",
     "BlockAttention",
     "BlockGradients",
@@ -69,7 +75,9 @@ MODULES = {
     "theorems": "Theorem theorem",
     "fused": "attention_block_gradients",
     "tiled": "HeadDoubleBackward HeadGradients attention attention_double_backward attention_gradients attention_jvp",
-    "torch": "attention",
+    "torch": "attention from_torch",
+    "transformer": "AttentionParameters BlockParameters LayerGradients LayerOptions attention_layer_gradients "
+    "transformer_block_gradients",
     "modern": "ModernAttention ModernGradients attention attention_gradients",
     "row_maps": "DifferentialGradients LinearGradients differential_attention differential_attention_gradients entmax "
     "entmax_attention entmax_attention_gradients linear_attention linear_attention_gradients row_map_gradient "
