@@ -54,7 +54,7 @@ from bayesgrad.projections import (
     projection_gradients,
     read_out_gradients,
 )
-from bayesgrad.transformer import (
+from bayesgrad.transformer_block import (
     AttentionParameters,
     BlockParameters,
     LayerGradients,
@@ -133,7 +133,7 @@ _MODULES = (
     "tiled",
     "torch",
     "training",
-    "transformer",
+    "transformer_block",
 )
 """Sub-modules that are imported at their first use: ``bg.bayes``, ``bg.torch``."""
 

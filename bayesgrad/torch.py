@@ -28,7 +28,7 @@ from bayesgrad._types import Bools, Floats, Real
 from bayesgrad.derivatives import attention_jvp
 from bayesgrad.gradients import attention_gradients as _backward
 from bayesgrad.heads import repeat_groups
-from bayesgrad.transformer import AttentionParameters
+from bayesgrad.transformer_block import AttentionParameters
 
 
 class _Traced(torch.autograd.Function):
@@ -134,7 +134,7 @@ def attention(
 
 
 def from_torch(module: torch.nn.MultiheadAttention) -> tuple[AttentionParameters, int]:
-    """The parameters of a ``torch.nn.MultiheadAttention`` for :func:`bayesgrad.transformer.attention_layer_gradients`.
+    """The parameters of a ``torch.nn.MultiheadAttention`` for :func:`bayesgrad.transformer_block.attention_layer_gradients`.
 
     PyTorch keeps three matrices in one, transposed, and its boolean masks say what is *ignored*: give ``~attn_mask``
     and ``~key_padding_mask[:, None, None]``. Inputs have the batch first.
@@ -143,7 +143,7 @@ def from_torch(module: torch.nn.MultiheadAttention) -> tuple[AttentionParameters
         module: without ``bias_k`` and ``add_zero_attn``.
 
     Returns:
-        (:class:`bayesgrad.transformer.AttentionParameters`, the number of heads). The tensors are detached views.
+        (:class:`bayesgrad.transformer_block.AttentionParameters`, the number of heads). The tensors are detached views.
 
     Raises:
         TypeError, ValueError: another module, or one of the two unusual options.

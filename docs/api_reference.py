@@ -24,7 +24,7 @@ SECTIONS = {
 }
 """The functions that ``import bayesgrad`` gives, by topic, and the modules that define them; the first one explains."""
 MODULES = (
-    *("transformer", "modern", "row_maps", "positions", "layers"),
+    *("transformer_block", "modern", "row_maps", "positions", "layers"),
     *("dynamics", "em", "bayes", "fused", "tiled", "torch", "theorems"),
 )
 """Modules that are imported by name."""

@@ -76,7 +76,7 @@ MODULES = {
     "fused": "attention_block_gradients",
     "tiled": "HeadDoubleBackward HeadGradients attention attention_double_backward attention_gradients attention_jvp",
     "torch": "attention from_torch",
-    "transformer": "AttentionParameters BlockParameters LayerGradients LayerOptions attention_layer_gradients "
+    "transformer_block": "AttentionParameters BlockParameters LayerGradients LayerOptions attention_layer_gradients "
     "transformer_block_gradients",
     "modern": "ModernAttention ModernGradients attention attention_gradients",
     "row_maps": "DifferentialGradients LinearGradients differential_attention differential_attention_gradients entmax "

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import bayesgrad as bg
-from bayesgrad import transformer
+from bayesgrad import transformer_block
 from bayesgrad.torch import from_torch
-from bayesgrad.transformer import AttentionParameters, BlockParameters, LayerOptions
+from bayesgrad.transformer_block import AttentionParameters, BlockParameters, LayerOptions
 from tests.reference import attend
 
 F = torch.nn.functional
@@ -236,4 +236,4 @@ def test_bad_layers_are_named():
     }.items():
         with pytest.raises((TypeError, ValueError), match=message):
             call()
-    assert transformer.METHODS == ("dense", "tiled")
+    assert transformer_block.METHODS == ("dense", "tiled")
