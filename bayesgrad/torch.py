@@ -134,7 +134,7 @@ def attention(
 
 
 def from_torch(module: torch.nn.MultiheadAttention) -> tuple[AttentionParameters, int]:
-    """The parameters of a ``torch.nn.MultiheadAttention`` for :func:`bayesgrad.transformer_block.attention_layer_gradients`.
+    """The parameters of a ``torch.nn.MultiheadAttention``, for :func:`bayesgrad.attention_layer_gradients`.
 
     PyTorch keeps three matrices in one, transposed, and its boolean masks say what is *ignored*: give ``~attn_mask``
     and ``~key_padding_mask[:, None, None]``. Inputs have the batch first.
