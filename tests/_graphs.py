@@ -76,9 +76,8 @@ class Graph:
         return self._fixed(name, sizes, lambda *at: self.any_entry(*at) * inv(1 + self.any_entry(*at) ** 2))
 
     def rooted(self, name: str, sizes: tuple[Size, ...]) -> Tensor:
-        return self._fixed(
-            name, sizes, lambda *at: sqrt(1 + self.any_entry(*at) ** 2) * log(2 + self.any_entry(*at) ** 2)
-        )
+        square = lambda at: self.any_entry(*at) ** 2
+        return self._fixed(name, sizes, lambda *at: sqrt(1 + square(at)) * log(2 + square(at)))
 
     def normalised(self, name: str) -> Tensor:
         """A softmax of something, row by row, whose mass is a definition of its own."""

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from bayesgrad.symbolic import rules
 from bayesgrad.symbolic.chain import Chain
 from bayesgrad.symbolic.claims import Equation
-from bayesgrad.symbolic.folding import Rule, normalised, rules_of, search, unmasked
+from bayesgrad.symbolic.folding import Rule, followed, normalised, rules_of, unmasked
 from bayesgrad.symbolic.graph import Graph
 from bayesgrad.symbolic.index_calculus import Mono, Poly, flatten
 from bayesgrad.symbolic.proof import Verdict, check
@@ -93,7 +93,7 @@ class Deriver:
         self.everything = tuple(dict.fromkeys((*self.graph.order, *self.letters, *seen)))
         self.at = {entry.tensor: tuple(i for i in entry.indices if isinstance(i, Index)) for entry in at}
         self.pool = pool_of(self.everything, [i for indices in self.at.values() for i in indices])
-        letters_first = [r for t in self.defined if t is not loss for r in rules_of(t, self.pool)]
+        letters_first = [r for t in self.defined for r in rules_of(t, self.pool)]
         sums = [r for t in self.defined if t.kind != "real" for r in normalised(t, letters_first, self.pool)]
         self.folds: tuple[Rule, ...] = (*letters_first, *sums)
 
@@ -320,7 +320,7 @@ class _Work:
         self.term = after
         folds = [r for r in self.deriver.folds if self.start.wrt.tensor not in r.tensors]
         letters = list(self.deriver.adjoints.values())
-        for term, tensors, why in search(clean, folds, letters, self.deriver.pool):
+        for term, tensors, why in followed(self.term, clean, folds, letters, self.deriver.pool):
             self.chain.definition(term, why, *tensors)
             self.opened |= set(tensors)
             self.term = term

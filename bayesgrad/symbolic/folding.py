@@ -23,7 +23,7 @@ from functools import cached_property, lru_cache
 
 from bayesgrad.symbolic import index_calculus as calculus
 from bayesgrad.symbolic import rules
-from bayesgrad.symbolic.index_calculus import ONE, Atom, Mono, Poly, contract, flatten, multiply, poly_key
+from bayesgrad.symbolic.index_calculus import ONE, Atom, Mono, Poly, contract, flatten, multiply, poly_key, same
 from bayesgrad.symbolic.terms import AnyIndex, Index, Sum, Tensor, Term, inv, parts
 from bayesgrad.symbolic.text import text
 from bayesgrad.symbolic.tidying import Pool, cost, flat, label, named, names, tidy, touched, written
@@ -49,8 +49,8 @@ class Rule:
 
     @cached_property
     def first(self) -> Mono:
-        """The monomial that is looked for: the one that says most."""
-        return max(self.body, key=lambda mono: len(mono.factors))
+        """The monomial that is looked for: the one that says most, above all which positions are meant."""
+        return max(self.body, key=lambda mono: (len(touched(mono.factors) & {*self.slots}), len(mono.factors)))
 
     @cached_property
     def heads(self) -> frozenset:
@@ -353,6 +353,25 @@ def search(poly: Poly, folds: Sequence[Rule], opened: Collection[Tensor], pool: 
                 step = after, (*tensors, *needed.difference(tensors)), why
                 heapq.heappush(heap, (price, next(count), clean, after, [*path, step]))
     return best[2]
+
+
+def followed(term: Term, poly: Poly, folds: Sequence[Rule], opened: Collection[Tensor], pool: Pool) -> Path:
+    """The way that a search found, if the canonical form can follow it; otherwise another one without that rule.
+
+    The canonical form is not complete: a move may be right and yet have no proof in one step.
+    """
+    left, openings = list(folds), list(opened)
+    while True:
+        path, before = search(poly, left, openings, pool), term
+        for after, tensors, why in path:
+            if not same(*(rules.unfold(side, tensors) for side in (before, after))):
+                kept = [r for r in left if r.why != why]
+                openings = openings if len(kept) < len(left) else []
+                left = kept
+                break
+            before = after
+        else:
+            return path
 
 
 def _moves(poly: Poly, term: Term, folds: Sequence[Rule], opened: Iterable[Tensor], pool: Pool) -> Iterator[Move]:

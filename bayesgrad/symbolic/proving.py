@@ -16,7 +16,7 @@ from bayesgrad.symbolic import rules
 from bayesgrad.symbolic.chain import Chain
 from bayesgrad.symbolic.claims import AtMost, Equation
 from bayesgrad.symbolic.deriving import Derivation, Deriver, derivatives, opened
-from bayesgrad.symbolic.folding import Rule, at, normalised, places, rules_of, search, times
+from bayesgrad.symbolic.folding import Rule, at, followed, normalised, places, rules_of, search, times
 from bayesgrad.symbolic.index_calculus import Mono, Poly, flatten, same
 from bayesgrad.symbolic.proof import Verdict, check
 from bayesgrad.symbolic.squares import Form, logarithms, pairs
@@ -173,7 +173,8 @@ class _Side:
     def fold(self) -> None:
         """Into the letters of the claim."""
         known = [r for t in _defined(self.claim.lhs, self.claim.rhs) for r in rules_of(t, self.pool)]
-        for term, tensors, why in search(tidy(flatten(self.term)), (*known, *self.sums), (), self.pool):
+        poly = tidy(flatten(self.term))
+        for term, tensors, why in followed(self.term, poly, (*known, *self.sums), (), self.pool):
             self.term = term
             self.chain.definition(term, why, *tensors)
 

@@ -142,12 +142,12 @@ class _Module:
         returned = ", ".join(f'"{x}": {code.split(" = ")[0]}' for x, code in out.items())
         body = "\n".join(f"    {line}" for line in (*self._prologue(library), *lines, *out.values()))
         says = "\n".join(f"    {text(law.lhs)} = {text(law.rhs)}" for law in self.laws)
+        asked = ", ".join(map(self.name, (*self.given, *self.bare)))
         helper = f"\n{INVERSE}\n\n" if self.needs_inverse else "\n\n"
         return (
             f'"""Gradients that were derived from definitions, and proved:\n\n{says}\n"""\n\n'
             f"{LIBRARIES[library]}\n{helper}"
-            f"def {name}(*, {', '.join(map(self.name, (*self.given, *self.bare)))}):\n"
-            f"{body}\n    return {{{returned}}}\n"
+            f"def {name}(*, {asked}):\n{body}\n    return {{{returned}}}\n"
         )
 
     def _prologue(self, library: str) -> Iterable[str]:
