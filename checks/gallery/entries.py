@@ -116,9 +116,10 @@ ENTRIES = (
         ("jax==0.10.2", "flash-attention-jax==0.3.1"),
         "jax",
         "masks=keys,scale=no,equal_widths,fixed_shapes,largest=1100,widest=64,dtypes=float32",
-        examples=24,
+        examples=9,
         note="custom_vjp; no limit of the length is documented, its chunks have 1024. With d_v != d_k, for which its "
         "forward pass provides, the backward pass raises: not asked here",
+        upstream={"float32: design": "lengths above 1024 that are no multiple of 1024 have a result of another shape"},
     ),
     Entry(
         "flash-attention-jax, causal",
@@ -126,7 +127,7 @@ ENTRIES = (
         ("jax==0.10.2", "flash-attention-jax==0.3.1"),
         "jax",
         "masks=causal-lower-right,scale=no,equal_widths,fixed_shapes,widest=64,dtypes=float32",
-        examples=24,
+        examples=9,
     ),
     Entry(
         "keras.ops.dot_product_attention",

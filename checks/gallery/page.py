@@ -21,6 +21,7 @@ it takes to call the kernel: 0 means that the command names the published functi
 NOTES = {
     "tied huge scores": "A backward pass that keeps only the log-sum-exp loses the logarithm of the number of ties "
     "beside a score beyond the range of exp, and makes the weights anew without it.",
+    "subnormal upstream gradients": "JAX on a CPU gives 0 for results that are subnormal numbers, and does not say so.",
 }
 
 

@@ -112,7 +112,7 @@ class Torch(Numpy):
 
 
 class Jax(Numpy):
-    """JAX arrays; double precision is switched on."""
+    """JAX arrays; double precision is switched on by the first float64 that is asked."""
 
     derives = ("vjp", "jvp", "second")
     placed = True
@@ -121,10 +121,11 @@ class Jax(Numpy):
     def __init__(self, device: str = "") -> None:
         import jax
 
-        jax.config.update("jax_enable_x64", True)
         self.jax, self.device = jax, jax.devices(device or None)[0]
 
     def give(self, x: np.ndarray, dtype: str, memory: str) -> Any:
+        if dtype == "float64":
+            self.jax.config.update("jax_enable_x64", True)
         return self.jax.device_put(self.jax.numpy.asarray(x, dtype=dtype), self.device)
 
     def take(self, y: Any) -> tuple[np.ndarray, str]:
