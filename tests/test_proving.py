@@ -8,7 +8,7 @@ import pytest
 import sympy as sp
 from sympy import Derivative, Eq, KroneckerDelta, Le, exp, log
 
-from bayesgrad.symbolic import Book, prove
+from bayesgrad.symbolic import Book, certificate, derive, prove
 from tests._variants import (
     C,
     array,
@@ -295,3 +295,12 @@ def test_a_claim_about_an_empty_size_is_not_proved_by_dividing():
     assert prove(Eq(total(x[i], (i, n)) / n, total(x[i] / n, (i, n))), book=book).word == "proved"
     assert prove(Eq(n * total(x[i], (i, n)) / n, total(x[i], (i, n)), evaluate=False), book=book).word != "refuted"
     assert prove(Eq(total(1 / n, (i, n)), 1, evaluate=False), book=book).word == "refuted"
+
+
+def test_what_one_of_the_two_judges_does_not_accept_is_not_proved(monkeypatch):
+    v = head()
+    right = Eq(Derivative(v.L, v.s[i, j]), v.a[i, j] * (v.b[i, j] - v.bbar[i]))
+    monkeypatch.setattr(certificate, "doubt", lambda claim, chain: "a step has no reason")
+    for found in (prove(right, book=v.book), derive(v.L, v.v[j, c], book=v.book)):
+        assert found.word == "undecided"
+        assert "the checker does not: a step has no reason" in found.text()

@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from bayesgrad.symbolic import printing, proving
+from bayesgrad.symbolic import certificate, printing, proving
 from bayesgrad.symbolic.book import Book
 from bayesgrad.symbolic.chain import Chain
 from bayesgrad.symbolic.claims import AtMost, Equation
@@ -172,7 +172,8 @@ def derive(
     known = _deriver(book, left.tensor, letters, given)
     found = _at(known, by)
     where = tuple(known.spelt[d] for d in known.adjoints.values() if d in tensors_of(found.claim.rhs))
-    return _told(Derived(found.claim, found.chain, found.verdict, book, found.lemmas, where))
+    verdict = checked_twice(found.claim, found.chain, found.verdict)
+    return _told(Derived(found.claim, found.chain, verdict, book, found.lemmas, where))
 
 
 def prove(relation: Any, given: Sequence[Any] = (), *, book: Book | None = None, **more: Any) -> Proof:
@@ -182,8 +183,21 @@ def prove(relation: Any, given: Sequence[Any] = (), *, book: Book | None = None,
     """
     book = book or the_book()
     judged = proving.prove(book.claim(relation, given=given, **more))
-    left = judged.residual if judged.verdict.word != "proved" else None
-    return _told(Proof(judged.claim, judged.chain, judged.verdict, book, judged.lemmas, left))
+    verdict = checked_twice(judged.claim, judged.chain, judged.verdict)
+    left = judged.residual if verdict.word != "proved" else None
+    return _told(Proof(judged.claim, judged.chain, verdict, book, judged.lemmas, left))
+
+
+def checked_twice(claim: Equation, chain: Chain, verdict: Verdict) -> Verdict:
+    """The kernel's verdict, if the checker, which shares no code with the kernel, accepts the proof as well."""
+    if verdict.word != "proved":
+        return verdict
+    why = certificate.doubt(claim, chain)
+    return (
+        replace(verdict, word="undecided", reason=f"the kernel accepts it, the checker does not: {why}")
+        if why
+        else verdict
+    )
 
 
 def _told(result: Any) -> Any:
