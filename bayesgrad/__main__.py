@@ -12,7 +12,14 @@ from importlib import metadata
 import bayesgrad
 
 REQUIRED = ("numpy", "array-api-compat")
-BACKENDS = {"NumPy": "numpy", "PyTorch": "torch", "JAX": "jax", "array-api-strict": "array_api_strict"}
+BACKENDS = {
+    "NumPy": "numpy",
+    "PyTorch": "torch",
+    "JAX": "jax",
+    "dask": "dask",
+    "CuPy": "cupy",
+    "array-api-strict": "array_api_strict",
+}
 OPTIONAL = {"matplotlib": "matplotlib", "hypothesis": "hypothesis", "mpmath": "mpmath"}
 
 

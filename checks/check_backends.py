@@ -8,7 +8,7 @@ their sums, so they are compared to :data:`ROUNDINGS` roundings of the largest e
 call is asked how far its answer moves when every datum moves by one rounding: an answer that is a small difference of
 large terms may differ by :data:`STAGES` times as much, because so many roundings follow each other.
 
-The profile ``thorough`` adds JAX, float32 in array-api-strict, and 16 bits. There the functions accumulate in float32
+The profile ``thorough`` adds JAX, dask, float32 in array-api-strict, and 16 bits. There functions accumulate in float32
 and round once, hence
 
     |got - expected| <= u16 |expected| + (1 + u16) ROUNDINGS u32 (1 + largest) + half the smallest number of the dtype.
@@ -151,6 +151,14 @@ def _jax(x: np.ndarray) -> Any:
     return jax.numpy.asarray(x)
 
 
+def _dask(x: np.ndarray) -> Any:
+    import dask
+    import dask.array
+
+    dask.config.set(scheduler="synchronous")  # threads cost more than arrays this small
+    return dask.array.from_array(x, chunks=-1)
+
+
 BACKENDS: dict[str, tuple[Callable[[np.ndarray], Any], Precision]] = {
     "NumPy, read-only": (_read_only, DOUBLE),
     "NumPy float32": (_read_only, SINGLE),
@@ -161,6 +169,7 @@ BACKENDS: dict[str, tuple[Callable[[np.ndarray], Any], Precision]] = {
 
 MORE_BACKENDS: dict[str, tuple[Callable[[np.ndarray], Any], Precision]] = {
     "array-api-strict float32": (_strict, SINGLE),
+    "dask": (_dask, DOUBLE),
     "NumPy float16": (_read_only, HALF),
     "PyTorch float16": (_torch, HALF),
     "PyTorch bfloat16": (_torch_bfloat16, BRAIN),
