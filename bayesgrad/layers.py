@@ -202,6 +202,7 @@ def rms_norm_gradient(
     >>> got.x.tolist(), got.gamma.tolist()
     ([[-1.0, 1.0]], [1.0, 3.0])
     """
+    _validate.floats(d_y=d_y)
     xp, eps = _norm_arguments(x, gamma, eps, d_y)
     wide, g, dy = _arrays.widen(xp, x, gamma, d_y)
     rho = _rms(xp, wide, eps)
@@ -272,6 +273,7 @@ def layer_norm_gradient(
     >>> got.x.tolist(), got.gamma.tolist(), got.beta.tolist()
     ([[0.0, 0.0]], [-1.0, 2.0], [1.0, 2.0])
     """
+    _validate.floats(d_y=d_y)
     xp, eps = _norm_arguments(x, gamma, eps, d_y)
     wide, g, dy = _arrays.widen(xp, x, gamma, d_y)
     rho, unit = _standard(xp, wide, eps)
@@ -387,6 +389,7 @@ def mlp_gradient(
     >>> got.x.tolist(), got.W_1.tolist(), got.W_2.tolist()
     ([[2.0]], [[6.0]], [[3.0]])
     """
+    _validate.floats(d_y=d_y)
     xp, phi = _mlp_arguments(x, W_1, W_2, c_1, None, activation, d_y)
     wide, w1, w2, b1, dy = _arrays.widen(xp, x, W_1, W_2, c_1, d_y)
     h = _affine(xp, wide, w1, b1)
@@ -474,6 +477,7 @@ def gated_mlp_gradient(
     >>> gated_mlp_gradient(3 * one, one, 2 * one, one, one, activation="identity").x.tolist()
     [[12.0]]
     """
+    _validate.floats(d_y=d_y)
     xp, phi = _gated_arguments(x, W_gate, W_up, W_down, activation, d_y)
     wide, wg, wu, wd, dy = _arrays.widen(xp, x, W_gate, W_up, W_down, d_y)
     G, U = xp.matmul(wide, wg), xp.matmul(wide, wu)

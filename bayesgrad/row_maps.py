@@ -334,8 +334,17 @@ def sigmoid_attention_gradients(
     return AttentionGradients(*_arrays.narrow_all(head.xp, q, *_assembled(head, a, b, a * (1 - a) * b)))
 
 
+def _named(arguments: dict[str, tuple[Any, str]]) -> None:
+    """Check arrays under the caller's names, before the head knows them by its own; only u may be None."""
+    u = arguments.pop("u", (None, ""))
+    _validate.floats({"u": u[0]}, **{name: x for name, (x, _) in arguments.items()})
+    _validate.shapes(**arguments, u=u)
+
+
 def _linear(phi: Any, psi: Any, v: Any, u: Any, mask: Any) -> tuple[Head, Any, Any]:
     """The head, t with 0 at hidden pairs, and Z with 1 on empty rows."""
+    named = {"query_features": (phi, "n f"), "key_features": (psi, "m f"), "v": (v, "m d_v"), "u": (u, "n d_v")}
+    _named(named)
     head = prepare_head(phi, psi, v, u, mask=mask, bias=None, scale=1.0, dropout=None)
     t = _scores(head)
     total = head.xp.sum(t, axis=-1, keepdims=True)
@@ -445,6 +454,15 @@ def differential_attention(
     >>> differential_attention(q, k, q, k, v, factor=0.25).tolist()
     [[0.75]]
     """
+    _named(
+        {
+            "q": (q, "n d_k"),
+            "k": (k, "m d_k"),
+            "v": (v, "m d_v"),
+            "other_q": (other_q, "n d"),
+            "other_k": (other_k, "m d"),
+        }
+    )
     first = prepare_head(q, k, v, None, mask=mask, bias=None, scale=scale, dropout=None)
     second = prepare_head(other_q, other_k, v, None, mask=mask, bias=None, scale=scale, dropout=None)
     xp, factor = first.xp, _validate.real(first.xp, "factor", factor)
@@ -483,6 +501,15 @@ def differential_attention_gradients(
     -1.0
     """
     _validate.floats(u=u)
+    _named(
+        {
+            "q": (q, "n d_k"),
+            "k": (k, "m d_k"),
+            "v": (v, "m d_v"),
+            "other_q": (other_q, "n d"),
+            "other_k": (other_k, "m d"),
+        }
+    )
     first = prepare_head(q, k, v, u, mask=mask, bias=None, scale=scale, dropout=None)
     second = prepare_head(other_q, other_k, v, u, mask=mask, bias=None, scale=scale, dropout=None)
     xp, lambda_ = first.xp, _validate.real(first.xp, "factor", factor)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import bayesgrad as bg
 import bayesgrad.torch as bt
-from bayesgrad import bayes, dynamics, em, fused
+from bayesgrad import bayes, dynamics, em, fused, layers, modern, positions, row_maps
 
 RNG = np.random.default_rng(0)
 N, M, D_K, D_V, C, D_X = 3, 4, 2, 5, 6, 7
@@ -58,6 +58,11 @@ block = {
     **loss,
 }
 HEADS = {"q": floats(4, N, D_K), "k": floats(2, M, D_K), "v": floats(2, M, D_V)}
+
+around = {"soft_cap": 1.5, "temperature": 0.5, "sink": floats(N)}
+two_maps = {"q": q, "k": k, "other_q": floats(N, 3), "other_k": floats(M, 3), "v": v}
+perceptron = {"x": x, "W_1": floats(D_X, 9), "W_2": floats(9, 2), "c_1": floats(9)}
+gated = {"x": x, "W_gate": floats(D_X, 9), "W_up": floats(D_X, 9), "W_down": floats(9, 2)}
 
 CALLS = {
     bg.softmax: {"scores": b, "mask": mask},
@@ -158,11 +163,42 @@ CALLS = {
         "initial": rows(3),
         "noise": 1.0,
     },
+    modern.attention: {"q": q, "k": k, "v": v, **head, **around},
+    modern.attention_gradients: {"q": q, "k": k, "v": v, "u": u, "d_log_total": floats(N), **head, **around},
+    row_maps.row_map_gradient: {"slopes": a, "compatibility": b},
+    row_maps.entmax: {"scores": b, "mask": mask, "alpha": 1.5},
+    row_maps.entmax_attention: {"q": q, "k": k, "v": v, **head, "alpha": 1.5},
+    row_maps.entmax_attention_gradients: {"q": q, "k": k, "v": v, "u": u, **head, "alpha": 1.5},
+    row_maps.sigmoid_attention: {"q": q, "k": k, "v": v, **head},
+    row_maps.sigmoid_attention_gradients: {"q": q, "k": k, "v": v, "u": u, **head},
+    row_maps.linear_attention: {"query_features": p[:, :2], "key_features": np.ones((M, 2)), "v": v, "mask": mask},
+    row_maps.linear_attention_gradients: {
+        "query_features": p[:, :2],
+        "key_features": np.ones((M, 2)),
+        "v": v,
+        "u": u,
+        "mask": mask,
+    },
+    row_maps.differential_attention: {**two_maps, "factor": 0.5, "mask": mask, "scale": 0.5},
+    row_maps.differential_attention_gradients: {**two_maps, "u": u, "factor": 0.5, "mask": mask, "scale": 0.5},
+    positions.rotary: {"x": q, "positions": np.arange(N), "base": 100.0, "layout": "halves"},
+    positions.rotary_gradient: {"d_rotated": q, "positions": np.arange(N), "base": 100.0, "layout": "pairs"},
+    positions.alibi_bias: {"slopes": floats(2), "n": 3, "m": 4, "align": "upper-left"},
+    positions.alibi_slope_gradient: {"d_bias": floats(2, N, M), "align": "upper-left"},
+    layers.rms_norm: {"x": x, "gamma": floats(D_X), "eps": 0.1},
+    layers.rms_norm_gradient: {"x": x, "gamma": floats(D_X), "d_y": x, "eps": 0.1},
+    layers.layer_norm: {"x": x, "gamma": floats(D_X), "beta": floats(D_X), "eps": 0.1},
+    layers.layer_norm_gradient: {"x": x, "gamma": floats(D_X), "d_y": x, "eps": 0.1},
+    layers.mlp: {**perceptron, "c_2": floats(2), "activation": "silu"},
+    layers.mlp_gradient: {**perceptron, "d_y": floats(N, 2), "activation": "silu"},
+    layers.gated_mlp: {**gated, "activation": "silu"},
+    layers.gated_mlp_gradient: {**gated, "d_y": floats(N, 2), "activation": "silu"},
     bt.attention: {"q": q, "k": k, "v": v, **head},
 }
 MAY_BE_NONE = {
     *("mask", "bias", "dropout", "scale", "class_weights", "kv_heads", "causal", "tile", "left", "right", "like"),
     *("c_Q", "c_K", "c_V", "c_O", "W_O_step", "c_O_step"),
+    *("soft_cap", "temperature", "sink", "d_log_total", "positions", "beta", "c_1", "c_2"),
 }
 
 
@@ -207,6 +243,8 @@ WRONG_NUMBERS = {
 }
 WRONG_INTEGERS = {"a string": "1", "a float": 1.5, "negative": -1, "True": True, "an array": np.ones(3)}
 WRONG_STRINGS = {"unknown": "nonsense", "an integer": 1, "True": True, "an array": np.ones(3)}
+FREE = {module.__name__ for module in (layers, positions, row_maps)}
+"""Where leading axes belong to one argument, unless an upstream gradient has them too."""
 ALONE = {  # calls with one array have no others to differ from, and some sizes are free where nothing else has them
     "half of the others",
     "another library",
@@ -230,6 +268,11 @@ def free_to_vary(function, name, how, arguments):
         and not (name == "scores" and "mask" in arguments and how == "another library")
     ):
         return True
+    if (name, how) == ("sink", "no axes"):
+        return True  # one sink for all queries
+    fixed = {"d_y", "mask"} if function is not row_maps.entmax else {"d_y"}  # a mask broadcasts to more leading axes
+    if function.__module__ in FREE and how.startswith("too many") and not fixed & set(arguments):
+        return name in ("x", "d_rotated", "d_bias", "scores")
     shape = getattr(arguments[name], "shape", ())
     sizes = [s for n, value in arguments.items() if n != name and isinstance(value, np.ndarray) for s in value.shape]
     if how.startswith("one more") and shape[int(how[-1])] not in sizes:
