@@ -37,8 +37,13 @@ class Law:
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """The labels of the results that the proof rests on, as the kernel's verdicts recorded them."""
-        return tuple(sorted({_OWNER[id(e)] for v in self.verdicts for e in v.leans} - {self.label}))
+        """The labels of the results that the proof rests on, as the kernel's verdicts recorded them.
+
+        What was derived on the way, such as the Jacobian of an edge, belongs to no label: it follows from the
+        definitions alone.
+        """
+        owners = (_OWNER.get(id(e)) for v in self.verdicts for e in v.leans)
+        return tuple(sorted({owner for owner in owners if owner is not None} - {self.label}))
 
 
 class Unproved(ProofError):

@@ -97,6 +97,7 @@ class Move:
     why: str
     letters: tuple[Any, ...]
     goal: Any = None
+    law: Equation | None = None
 
 
 def opens(why: str, *letters: Any) -> Move:
@@ -109,6 +110,11 @@ def becomes(why: str, expression: Any, *letters: Any) -> Move:
     return Move(why, letters, expression)
 
 
+def uses(why: str, law: Equation, expression: Any) -> Move:
+    """Arrive at an expression by a claim that was proved: what it says on the left is replaced by its right side."""
+    return Move(why, (), expression, law)
+
+
 def stated(
     book: Book,
     name: str,
@@ -117,19 +123,25 @@ def stated(
     given: Sequence[Any] = (),
     sample: Mapping[Any, Any] | None = None,
     says: str = "",
+    by: Chain | None = None,
 ) -> Part:
     """A part stated in SymPy. Its steps are carried out by the moves; without any the definitions alone decide.
+
+    ``by`` is a derivation that serves several results, such as that of a law of any head.
 
     Raises LanguageError, one sentence, for what the language does not know.
     """
     claim = book.claim(relation, given=given, sample=sample)
     if not moves:
-        return Part(name, claim, proving.prove(claim).chain, says)
+        return Part(name, claim, by or proving.prove(claim).chain, says)
     chain, term = Chain(claim.lhs), claim.lhs
     for move in moves:
         tensors = tuple(map(book.tensor, move.letters))
         term = unfold(term, tensors) if move.goal is None else book.read(move.goal)
-        chain = chain.definition(term, move.why, *tensors) if tensors else chain.algebra(term, move.why)
+        if move.law is not None:
+            chain = chain.rewrite(term, move.why, move.law)
+        else:
+            chain = chain.definition(term, move.why, *tensors) if tensors else chain.algebra(term, move.why)
     return Part(name, claim, chain, says)
 
 

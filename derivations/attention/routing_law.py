@@ -1,19 +1,21 @@
-"""The routing law: scores move by advantage."""
+"""dL/ds_ij = a_ij (b_ij - bbar_i) = -a_ij A_ij: the routing law, scores move by advantage."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sympy import Derivative, Eq, Integer, Sum
+
 from bayesgrad.symbolic.proof import Chain, Equation
-from bayesgrad.symbolic.terms import At, Count, Diff, Index, Lookup, delta, exp, inv, lift, total
+from bayesgrad.symbolic.terms import At, Diff, Index, Lookup, delta, exp, inv, lift, total
 from derivations.common.any_head import by_scores, scores
 from derivations.common.calls_of_heads import head_drawn, whole_head
-from derivations.common.head_laws import H, i, j, k, m
-from derivations.common.notation import a, b, bbar, n
+from derivations.common.head_in_sympy import BOOK, A, L, M, a, b, bbar, g, i, j, k, l, m, n, s, v
+from derivations.common.notation import HEAD as H
 from derivations.common.softmax import SEES, fisher_entry
 from derivations.free_axes import axes
 from derivations.laws import equation, instance_of
-from derivations.result import IDENTITY_RUN, P2, Part, Result, WrongRow
+from derivations.result import IDENTITY_RUN, P2, Part, Result, WrongRow, becomes, stated, uses
 
 RESULT = Result(
     "attention.routing-law",
@@ -29,28 +31,45 @@ RESULT = Result(
 )
 
 
+GRADIENT = Derivative(L(g), s[i, j])
+DRAWN = {s: None, v: None}
+
+
 @RESULT.proof
 def proof() -> list[Part]:
-    law, proof = scores(H, equation("attention.weight-gradient"), equation("softmax.jacobian"))
-    law = instance_of("attention.routing-law", law, proof)
+    chain = scores(H, equation("attention.weight-gradient"), equation("softmax.jacobian"))[1]
+    right = a[i, j] * (b[i, j] - bbar[i])
+    first = stated(BOOK, "scores", Eq(GRADIENT, right), sample=DRAWN, by=chain)
+    law = instance_of("attention.routing-law", first.claim, first.proof)
     return [
-        Part("scores", law, proof),
-        _by_advantage(law),
+        first,
+        stated(
+            BOOK,
+            "advantage",
+            Eq(GRADIENT, -a[i, j] * A[i, j]),
+            uses("the law", law, right),
+            becomes("the advantage is bbar - b", -a[i, j] * A[i, j], A),
+            sample=DRAWN,
+            says="Descent raises a score where the compatibility is below its mean.",
+        ),
         _by_fisher(law),
         _rows_sum_to_zero(law),
-        _masked(law),
+        stated(
+            BOOK,
+            "masked",
+            Eq((1 - M[i, j]) * GRADIENT, 0),
+            uses("the law", law, (1 - M[i, j]) * right),
+            becomes("a masked pair has weight 0", Integer(0), a),
+            sample=DRAWN,
+            says="Masked pairs have gradient exactly 0.",
+        ),
         _single_key(law),
         _bias(law),
     ]
 
 
-def _by_advantage(law: Equation) -> Part:
-    claim = Equation(law.lhs, -(H.a(i, j) * H.A(i, j)), sample=law.sample)
-    proof = Chain(law.lhs).rewrite(law.rhs, "the law", law).definition(claim.rhs, "the advantage is bbar - b", H.A)
-    return Part("advantage", claim, proof, "Descent raises a score where the compatibility is below its mean.")
-
-
 def _by_fisher(law: Equation) -> Part:
+    i, j, m = H.i, H.j, H.columns
     is_jacobian = equation("softmax.fisher", "jacobian")
     claim = Equation(law.lhs, total(lambda k: Diff(H.a(i, j), H.s(i, k)) * H.b(i, k), over=m), sample=law.sample)
     proof = (
@@ -76,6 +95,7 @@ def _as(eq: Equation, row: Index, left: Index, right: Index) -> tuple[Index, ...
 
 
 def _rows_sum_to_zero(law: Equation) -> Part:
+    i, m = H.i, H.columns
     normalised = equation("softmax.jacobian", "normalisation")
     claim = Equation(total(lambda j: Diff(H.L(), H.s(i, j)), over=m), lift(0), given=(SEES,), sample=law.sample)
     proof = (
@@ -89,18 +109,8 @@ def _rows_sum_to_zero(law: Equation) -> Part:
     return Part("row-sum", claim, proof, "In a row that sees nothing every term is 0.")
 
 
-def _masked(law: Equation) -> Part:
-    hidden = 1 - H.M(i, j)
-    claim = Equation(hidden * Diff(H.L(), H.s(i, j)), lift(0), sample=law.sample)
-    proof = (
-        Chain(claim.lhs)
-        .rewrite(hidden * H.a(i, j) * (H.b(i, j) - H.bbar(i)), "the law", law)
-        .definition(lift(0), "a masked pair has weight 0", H.a)
-    )
-    return Part("masked", claim, proof, "Masked pairs have gradient exactly 0.")
-
-
 def _single_key(law: Equation) -> Part:
+    i, k, m = H.i, H.k, H.columns
     only: At = Lookup("j", (), m)()
     alone = Equation(
         H.M(i, k),
@@ -124,6 +134,7 @@ def _single_key(law: Equation) -> Part:
 
 
 def _bias(law: Equation) -> Part:
+    i, j = H.i, H.j
     claim, proof = by_scores(
         H, H.bias(i, j), lambda r, k: delta(r, i) * delta(k, j), law.rhs, law, "only the pair (i, j) is left"
     )
@@ -132,22 +143,16 @@ def _bias(law: Equation) -> Part:
 
 @RESULT.wrong
 def wrong() -> Iterator[WrongRow]:
-    weight = a(i, j)
-    uniform = inv(Count(m)) * total(lambda k: b(i, k), over=m)
-    column = total(lambda r: a(r, j) * b(r, j), over=n)
-    yield (
-        "scores",
-        "sign",
-        "sign flipped",
-        weight * (bbar(i) - b(i, j)),
-        "that is the step of descent, not the gradient",
-    )
-    yield "scores", "no-mean", "mean dropped", weight * b(i, j), "the normaliser takes the mean away"
-    yield "scores", "plus-mean", "mean added", weight * (b(i, j) + bbar(i)), "the mean is subtracted"
-    yield "scores", "uniform-mean", "uniform mean", weight * (b(i, j) - uniform), "the mean is under the weights"
-    yield "scores", "column-mean", "column mean", weight * (b(i, j) - column), "each query has its own mean"
-    yield "scores", "diagonal", "diagonal only", weight * (1 - weight) * b(i, j), "the other weights move too"
-    yield "scores", "no-weight", "weight dropped", b(i, j) - bbar(i), "an unattended key gets no gradient"
+    read, weight, gap = BOOK.read, a[i, j], b[i, j] - bbar[i]
+    uniform = Sum(b[i, k], (k, 0, m - 1)) / m
+    column = Sum(a[l, j] * b[l, j], (l, 0, n - 1))
+    yield "scores", "sign", "sign flipped", read(-weight * gap), "that is the step of descent, not the gradient"
+    yield "scores", "no-mean", "mean dropped", read(weight * b[i, j]), "the normaliser takes the mean away"
+    yield "scores", "plus-mean", "mean added", read(weight * (b[i, j] + bbar[i])), "the mean is subtracted"
+    yield "scores", "uniform-mean", "uniform mean", read(weight * (b[i, j] - uniform)), "the mean is under the weights"
+    yield "scores", "column-mean", "column mean", read(weight * (b[i, j] - column)), "each query has its own mean"
+    yield "scores", "diagonal", "diagonal only", read(weight * (1 - weight) * b[i, j]), "the other weights move too"
+    yield "scores", "no-weight", "weight dropped", read(gap), "an unattended key gets no gradient"
 
 
 @RESULT.code("scores", "bayesgrad.score_gradient", "bayesgrad.compatibility")

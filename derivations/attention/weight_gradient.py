@@ -1,14 +1,15 @@
-"""Compatibility is the gradient in the weights."""
+"""dL/da_ij = b_ij: compatibility is the gradient in the weights."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bayesgrad.symbolic.terms import total
+from sympy import Derivative, Eq, Sum
+
 from derivations.common.any_head import weights
-from derivations.common.head_laws import H
-from derivations.common.notation import a, b, bbar, d_v, i, j, n, u, v
-from derivations.result import IDENTITY, OURS, Part, Result, WrongRow
+from derivations.common.head_in_sympy import BOOK, L, a, b, bbar, c, d_v, g, i, j, l, n, u, v
+from derivations.common.notation import HEAD
+from derivations.result import IDENTITY, OURS, Part, Result, WrongRow, stated
 
 RESULT = Result(
     "attention.weight-gradient",
@@ -25,16 +26,19 @@ RESULT = Result(
 
 @RESULT.proof
 def proof() -> list[Part]:
-    return [Part("weights", *weights(H), "Weights taken as free variables.")]
+    law = Eq(Derivative(L(g), a[i, j]), b[i, j])
+    says = "Weights taken as free variables."
+    return [stated(BOOK, "weights", law, sample={a: None, v: None}, says=says, by=weights(HEAD)[1])]
 
 
 @RESULT.wrong
 def wrong() -> Iterator[WrongRow]:
-    yield "weights", "sign", "sign flipped", -b(i, j), "u is dL/dg, not its negative"
-    yield "weights", "centred", "mean subtracted", b(i, j) - bbar(i), "weights are free here: nothing is centred"
-    yield "weights", "weighted", "weight multiplied in", a(i, j) * b(i, j), "that factor comes with the scores"
-    column = total(lambda r, c: u(r, c) * v(j, c), over=(n, d_v))
-    yield "weights", "summed", "query summed out", column, "a_ij touches the context of query i alone"
+    read = BOOK.read
+    yield "weights", "sign", "sign flipped", read(-b[i, j]), "u is dL/dg, not its negative"
+    yield "weights", "centred", "mean subtracted", read(b[i, j] - bbar[i]), "weights are free here: nothing is centred"
+    yield "weights", "weighted", "weight multiplied in", read(a[i, j] * b[i, j]), "that factor comes with the scores"
+    column = Sum(u[l, c] * v[j, c], (l, 0, n - 1), (c, 0, d_v - 1))
+    yield "weights", "summed", "query summed out", read(column), "a_ij touches the context of query i alone"
 
 
 @RESULT.code("weights", "bayesgrad.compatibility")
