@@ -1,17 +1,21 @@
-"""A key moves by its advantages, and a common shift of all keys not at all."""
+"""dL/dk_j = scale * sum_i a_ij (b_ij - bbar_i) q_i: a key moves by its advantages, a common shift not at all."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
+
+from sympy import Derivative, Eq, Sum
 
 from bayesgrad.symbolic.proof import Chain, Equation
 from bayesgrad.symbolic.terms import Diff, lift, total
-from derivations.common.any_head import e, keys
+from derivations.common import any_head
 from derivations.common.calls_of_heads import whole_head
-from derivations.common.head_laws import EVERY_ROW_SEES, H, every_row_normalised, j, m, n
-from derivations.common.notation import HEAD, a, b, bbar, scale
+from derivations.common.head_in_sympy import BOOK, L, a, b, bbar, e, g, i, j, key, l, n, q, scale, v
+from derivations.common.head_laws import EVERY_ROW_SEES, every_row_normalised
+from derivations.common.notation import HEAD as H
 from derivations.laws import equation, instance_of
-from derivations.result import IDENTITY, OURS, Part, Result, WrongRow
+from derivations.result import IDENTITY, OURS, Part, Result, WrongRow, stated
 
 RESULT = Result(
     "attention.key-law",
@@ -26,10 +30,21 @@ RESULT = Result(
 )
 
 
+def pulled(gap: Any) -> Any:
+    """The queries that read a key, each with its weight and a factor of its own."""
+    return Sum(a[i, j] * gap * q[i, e], (i, 0, n - 1))
+
+
 @RESULT.proof
 def proof() -> list[Part]:
-    law, proof = keys(H, equation("attention.routing-law"))
-    law = instance_of("attention.key-law", law, proof)
+    law = Eq(Derivative(L(g), key[j, e]), scale * pulled(b[i, j] - bbar[i]))
+    by = any_head.keys(H, equation("attention.routing-law"))[1]
+    first = stated(BOOK, "keys", law, sample={q: None, key: None, v: None}, by=by)
+    return [first, _sum(instance_of("attention.key-law", first.claim, first.proof))]
+
+
+def _sum(law: Equation) -> Part:
+    n, m, e = H.rows, H.columns, any_head.e
     claim = Equation(
         total(lambda j: Diff(H.L(), H.key(j, e)), over=m), lift(0), given=(EVERY_ROW_SEES,), sample=law.sample
     )
@@ -57,28 +72,17 @@ def proof() -> list[Part]:
             lambda h: total(lambda i: factor(i) * (1 - h(i)), over=n),
         )
     )
-    return [
-        Part("keys", law, proof),
-        Part("sum", claim, steps, "So a shift that all keys share, such as a key bias, has gradient exactly 0."),
-    ]
+    return Part("sum", claim, steps, "So a shift that all keys share, such as a key bias, has gradient exactly 0.")
 
 
 @RESULT.wrong
 def wrong() -> Iterator[WrongRow]:
-    q = HEAD.q
-    term = lambda gap: total(lambda i: a(i, j) * gap(i) * q(i, e), over=n)
-    right = lambda i: b(i, j) - bbar(i)
-    yield "keys", "sign", "sign flipped", -(scale() * term(right)), "the gradient, not the step"
-    yield "keys", "no-scale", "scale missing", term(right), "scores carry the scale"
-    yield "keys", "no-mean", "mean dropped", scale() * term(lambda i: b(i, j)), "the normaliser takes the mean away"
-    column = total(lambda r: a(r, j) * b(r, j), over=n)
-    yield (
-        "keys",
-        "column-mean",
-        "column mean",
-        scale() * term(lambda i: b(i, j) - column),
-        "each query has its own mean",
-    )
+    read, gap = BOOK.read, b[i, j] - bbar[i]
+    yield "keys", "sign", "sign flipped", read(-scale * pulled(gap)), "the gradient, not the step"
+    yield "keys", "no-scale", "scale missing", read(pulled(gap)), "scores carry the scale"
+    yield "keys", "no-mean", "mean dropped", read(scale * pulled(b[i, j])), "the normaliser takes the mean away"
+    gap = b[i, j] - Sum(a[l, j] * b[l, j], (l, 0, n - 1))
+    yield "keys", "column-mean", "column mean", read(scale * pulled(gap)), "each query has its own mean"
 
 
 @RESULT.code("keys", "bayesgrad.key_gradient", "bayesgrad.score_gradient")

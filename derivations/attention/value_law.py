@@ -1,17 +1,19 @@
-"""The value law: values move against the queries they answer."""
+"""dL/dv_j = sum_i a_ij u_i: the value law, values move against the queries they answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sympy import Derivative, Eq, Sum, symbols
+
 from bayesgrad.symbolic.proof import Chain, Equation
 from bayesgrad.symbolic.terms import Tensor, inv, lift, total
-from derivations.common.any_head import c, values
+from derivations.common import any_head
 from derivations.common.calls_of_heads import head_drawn, whole_head
-from derivations.common.head_laws import H, j, m, n
-from derivations.common.notation import a, d_v, u
+from derivations.common.head_in_sympy import BOOK, L, a, c, d_v, g, i, j, n, u, v
+from derivations.common.notation import HEAD as H
 from derivations.laws import instance_of
-from derivations.result import IDENTITY_RUN, P2, Part, Result, WrongRow
+from derivations.result import IDENTITY_RUN, P2, Part, Result, WrongRow, stated
 
 RESULT = Result(
     "attention.value-law",
@@ -28,8 +30,13 @@ RESULT = Result(
 
 @RESULT.proof
 def proof() -> list[Part]:
-    law, proof = values(H)
-    law = instance_of("attention.value-law", law, proof)
+    gradient = Eq(Derivative(L(g), v[j, c]), Sum(a[i, j] * u[i, c], (i, 0, n - 1)))
+    first = stated(BOOK, "values", gradient, sample={a: None}, by=any_head.values(H)[1])
+    return [first, _effective_count(instance_of("attention.value-law", first.claim, first.proof))]
+
+
+def _effective_count(law: Equation) -> Part:
+    n, m, d_v, j, c = H.rows, H.columns, any_head.d_v, H.j, any_head.c
     N = Tensor("N", (m,), body=lambda j: total(lambda i: H.a(i, j), over=n))
     ubar = Tensor(
         "ubar", (m, d_v), body=lambda j, c: total(lambda i: H.a(i, j) * H.u(i, c), over=n) * inv(N(j)), tex=r"\bar u"
@@ -43,26 +50,25 @@ def proof() -> list[Part]:
         .rewrite(pull * (N(j) * inv(N(j))), "the effective count is not zero", attended, lambda h: pull * h())
         .definition(claim.rhs, "the mean pull, times the effective count", ubar)
     )
-    return [
-        Part("values", law, proof),
-        Part("effective-count", claim, step, "N_j is the effective count of key j, ubar_j its mean pull."),
-    ]
+    return Part("effective-count", claim, step, "N_j is the effective count of key j, ubar_j its mean pull.")
 
 
 @RESULT.wrong
 def wrong() -> Iterator[WrongRow]:
-    yield "values", "sign", "sign flipped", -total(lambda i: a(i, j) * u(i, c), over=n), "u is dL/dg, not its negative"
+    read, over = BOOK.read, (i, 0, n - 1)
+    pull, count = Sum(a[i, j] * u[i, c], over), Sum(a[i, j], over)
+    yield "values", "sign", "sign flipped", read(-pull), "u is dL/dg, not its negative"
+    yield "values", "unweighted", "weights dropped", read(Sum(u[i, c], over)), "a query moves what it attends to"
     yield (
         "values",
-        "unweighted",
-        "weights dropped",
-        total(lambda i: u(i, c), over=n),
-        "a query moves what it attends to",
+        "averaged",
+        "divided by the effective count",
+        read(pull / count),
+        "that is the mean pull, not the gradient",
     )
-    mean = total(lambda i: a(i, j) * u(i, c), over=n) * inv(total(lambda i: a(i, j), over=n))
-    yield "values", "averaged", "divided by the effective count", mean, "that is the mean pull, not the gradient"
-    mixed = total(lambda i: a(i, j) * total(lambda f: u(i, f), over=d_v), over=n)
-    yield "values", "components-mixed", "component summed out", mixed, "components do not mix"
+    f = symbols("f", integer=True)
+    mixed = Sum(a[i, j] * Sum(u[i, f], (f, 0, d_v - 1)), over)
+    yield "values", "components-mixed", "component summed out", read(mixed), "components do not mix"
 
 
 @RESULT.code("values", "bayesgrad.value_gradient")

@@ -8,9 +8,9 @@ The definitions are those of :mod:`derivations.common.notation`. The array of ke
 from __future__ import annotations
 
 from bayesgrad.symbolic.book import Book
+from derivations.common.any_head import c as C_INDEX
+from derivations.common.any_head import e as E_INDEX
 from derivations.common.notation import HEAD
-from derivations.common.notation import c as C_INDEX
-from derivations.common.notation import e as E_INDEX
 
 BOOK = Book()
 H = HEAD
