@@ -11,12 +11,13 @@ import pytest
 from sympy import Eq, Sum
 
 from bayesgrad.symbolic.index_calculus import key
-from bayesgrad.symbolic.terms import exp, inv, total
+from bayesgrad.symbolic.terms import Diff, exp, inv, total
 from bayesgrad.theorems import THEOREMS
 from derivations import catalogue, laws, skeleton
 from derivations.common import head_in_sympy as letters
+from derivations.common.any_head import c, e
 from derivations.common.notation import HEAD as H
-from derivations.common.notation import c, d_v, i, j, m
+from derivations.common.notation import d_v, i, j, m
 from derivations.result import FOLDER, OURS, BadModule, Result, families, module_of, recorded, result, results, routes
 from docs.generated import ROOT
 
@@ -77,7 +78,19 @@ def test_an_unknown_label_is_refused():
             result(label)
 
 
+GAP = H.b(i, j) - H.bbar(i)
 PLAIN = {
+    "attention.weight-gradient": (Diff(H.L(), H.a(i, j)), H.b(i, j)),
+    "attention.routing-law": (Diff(H.L(), H.s(i, j)), H.a(i, j) * GAP),
+    "attention.value-law": (Diff(H.L(), H.v(j, c)), total(lambda i: H.a(i, j) * H.u(i, c), over=H.rows)),
+    "attention.query-law": (
+        Diff(H.L(), H.q(i, e)),
+        H.scale() * total(lambda j: H.a(i, j) * (H.b(i, j) - H.bbar(i)) * H.key(j, e), over=m),
+    ),
+    "attention.key-law": (
+        Diff(H.L(), H.key(j, e)),
+        H.scale() * total(lambda i: H.a(i, j) * (H.b(i, j) - H.bbar(i)) * H.q(i, e), over=H.rows),
+    ),
     "attention.delta-identity": (
         total(lambda k: H.a(i, k) * H.b(i, k), over=m),
         total(lambda c: H.u(i, c) * H.g(i, c), over=d_v),
@@ -89,7 +102,7 @@ PLAIN = {
 
 @pytest.mark.parametrize("label", PLAIN)
 def test_a_statement_in_sympy_is_the_claim_in_terms_of_the_head(label):
-    (part,) = laws.law(label).parts
+    part = laws.law(label).parts[0]
     for side, plain in zip((part.claim.lhs, part.claim.rhs), PLAIN[label], strict=True):
         assert plain is None or key(side) == key(plain)
 
@@ -117,6 +130,23 @@ def test_a_wrong_move_is_not_proved():
     assert check(wrong.claim, wrong.proof).word == "undecided"
     half = stated(letters.BOOK, "x", Eq(left, right), opens("not there yet", letters.b), sample=free)
     assert check(half.claim, half.proof).word == "undecided"
+
+
+def test_what_is_derived_on_the_way_belongs_to_no_label(monkeypatch):
+    """A claim without moves leans on laws that were derived from its definitions; no result stands behind them."""
+    from sympy import Derivative
+
+    from derivations import result as records
+
+    i_, j_, c_, n_, m_ = letters.i, letters.j, letters.c, letters.n, letters.m
+    left = Sum(Derivative(letters.L(letters.g), letters.v[j_, c_]), (j_, 0, m_ - 1))
+    right = Sum(Sum(letters.a[i_, j_], (j_, 0, m_ - 1)) * letters.u[i_, c_], (i_, 0, n_ - 1))
+    trial = record("em.trial")
+    trial.proof(lambda: [records.stated(letters.BOOK, "total", Eq(left, right), sample={letters.a: None})])
+    monkeypatch.setattr(laws, "result", lambda label: trial)
+    found = laws.law.__wrapped__("em.trial")
+    assert (found.word, found.uses) == ("proved", ())
+    assert found.verdicts[0].leans
 
 
 def test_a_new_module_runs_and_says_what_it_lacks(tmp_path):
