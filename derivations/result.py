@@ -20,7 +20,7 @@ import importlib
 import importlib.util
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -28,6 +28,7 @@ from typing import Any
 
 from bayesgrad.symbolic import proving
 from bayesgrad.symbolic.book import Book
+from bayesgrad.symbolic.index_calculus import key
 from bayesgrad.symbolic.proof import Chain, Equation
 from bayesgrad.symbolic.rules import unfold
 from bayesgrad.symbolic.terms import Index, Tensor, Term
@@ -132,6 +133,8 @@ def stated(
     Raises LanguageError, one sentence, for what the language does not know.
     """
     claim = book.claim(relation, given=given, sample=sample)
+    if by is not None and key(by.steps[-1].after) == key(claim.rhs):
+        claim = replace(claim, rhs=by.steps[-1].after)  # the same, in the order in which the derivation writes it
     if not moves:
         return Part(name, claim, by or proving.prove(claim).chain, says)
     chain, term = Chain(claim.lhs), claim.lhs

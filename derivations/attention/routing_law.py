@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sympy import Derivative, Eq, Integer, Sum
+from sympy import Derivative, Eq, Integer, Mul, Sum
 
 from bayesgrad.symbolic.proof import Chain, Equation
 from bayesgrad.symbolic.terms import At, Diff, Index, Lookup, delta, exp, inv, lift, total
@@ -39,6 +39,7 @@ DRAWN = {s: None, v: None}
 def proof() -> list[Part]:
     chain = scores(H, equation("attention.weight-gradient"), equation("softmax.jacobian"))[1]
     right = a[i, j] * (b[i, j] - bbar[i])
+    minus = Mul(-1, a[i, j], A[i, j], evaluate=False)  # in the order in which one reads it
     first = stated(BOOK, "scores", Eq(GRADIENT, right), sample=DRAWN, by=chain)
     law = instance_of("attention.routing-law", first.claim, first.proof)
     return [
@@ -46,9 +47,9 @@ def proof() -> list[Part]:
         stated(
             BOOK,
             "advantage",
-            Eq(GRADIENT, -a[i, j] * A[i, j]),
+            Eq(GRADIENT, minus),
             uses("the law", law, right),
-            becomes("the advantage is bbar - b", -a[i, j] * A[i, j], A),
+            becomes("the advantage is bbar - b", minus, A),
             sample=DRAWN,
             says="Descent raises a score where the compatibility is below its mean.",
         ),
