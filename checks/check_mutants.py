@@ -1,4 +1,4 @@
-"""Automatic mutants of the core against these checks. In the profiles ci and thorough; quick shows the last result."""
+"""Code mutants of the core against these checks. In the profiles ci and thorough; quick shows the last result."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def table(check: Fragment | None, width: int | None = None) -> str:
 
 
 def summary(check: Fragment | None, lines: list[Row]) -> list[str]:
-    """What stands below the ledger: the counts, the wrong laws that survive, and the automatic mutants."""
+    """What stands below the ledger: the counts, the wrong laws that survive, and the code mutants."""
     checked = [row for row in lines if row.checks is not None]
     good = sum(row.good for row in lines)
     text = [
@@ -166,11 +166,11 @@ def summary(check: Fragment | None, lines: list[Row]) -> list[str]:
 
 
 def automatic_mutants() -> list[str]:
-    """What the last hunt for automatic mutants found, in a few lines."""
+    """What the last hunt for code mutants found, in a few lines."""
     from checks.mutation import mutants
 
     data = mutants.last()
     if data is None:
-        return ["automatic mutants: not run on these sources (python -m checks --mutants)"]
+        return ["code mutants: not run on these sources (python -m checks --mutants)"]
     found = mutants.summary(data)
     return [found[0], *(line for line in found if line.startswith("  survives") and "NOT EXPLAINED" in line)]

@@ -23,7 +23,7 @@ class Profile:
     """``examples``: draws a check; ``least``: the non-vacuous ones among them that there must be.
 
     Slow witnesses (the statement on arrays, differences of whole layers) look at one example in ``sparing``.
-    ``mutants``: whether the hunt for mutants of the code is part of it; ``everywhere``: whether the functions are
+    ``mutants``: whether the hunt for code mutants is part of it; ``everywhere``: whether the functions are
     called in every array library and every precision, not in the common ones only. ``keep``: whether an interrupted run
     keeps what it has found.
     """

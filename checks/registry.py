@@ -57,7 +57,7 @@ def wrong_laws_of(label: str) -> dict[str, Claim]:
     return {law_name(row): _claim(row.part, row.right) for row in wrong_laws(label)}
 
 
-class Evaluation(arrays._Evaluation):
+class Evaluation(arrays.Evaluation):
     """The evaluator of statements, with derivatives looked up: dx/dy stands for the array of all its entries."""
 
     def visit(self, term: Term) -> np.ndarray:

@@ -115,7 +115,7 @@ class Context:
             "fully": sum(self.proved.values()),
             "checked": sum(r["check"]["verdict"] == "passed" for r in results),
             "examples": sum(r["check"]["examples"] for r in results),
-            "mutants": sum(found["total"] for found in self.rejections.values()),
+            "wrong_laws": sum(found["total"] for found in self.rejections.values()),
             "rejected": sum(found["rejected"] for found in self.rejections.values()),
             "claims": len(self.evidence["claims"]),
             "tested": sum(bool(claim["settled_by"]) for claim in self.evidence["claims"]),

@@ -131,6 +131,79 @@ def test_a_circle_is_found():
     assert circles(graph) == [{"a", "b", "c"}]
 
 
+# --- what a leading underscore means ----------------------------------------------------------------------------------
+
+
+def is_module(root: Path, name: str) -> bool:
+    path = root.joinpath(*name.split("."))
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+
+
+def private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def borrowed(root: Path, folders: Iterable[str]) -> list[str]:
+    """Names with a leading underscore that another file than their own uses.
+
+    A *module* with an underscore belongs to its package, and every file of that package may import it.
+    """
+    found = []
+    for path in (path for folder in folders for path in sorted((root / folder).rglob("*.py"))):
+        package = ".".join(path.relative_to(root).parent.parts)
+        modules: dict[str, str] = {}
+        taken: list[str] = []
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        for node in nodes:
+            if isinstance(node, ast.Import):
+                modules |= {alias.asname or alias.name: alias.name for alias in node.names}
+            if isinstance(node, ast.ImportFrom):
+                above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+                source = ".".join([*above, *filter(None, [node.module])])
+                whole = {alias.asname or alias.name: f"{source}.{alias.name}" for alias in node.names}
+                modules |= {name: full for name, full in whole.items() if is_module(root, full)}
+                taken += [source, *(full for full in whole.values() if is_module(root, source))]
+        taken += modules.values()
+        for node in nodes:
+            if isinstance(node, ast.Attribute) and is_module(root, source := modules.get(ast.unparse(node.value), ".")):
+                taken.append(f"{source}.{node.attr}")
+        for full in taken:
+            source, _, name = full.rpartition(".")
+            inside = is_module(root, full) and package.split(".")[: source.count(".") + 1] == source.split(".")
+            if private(name) and is_module(root, source) and not inside:
+                found.append(f"{path.relative_to(root)}: {full}")
+    return sorted(set(found))
+
+
+def test_an_underscore_means_internal_to_its_file():
+    assert borrowed(ROOT, ("bayesgrad", "checks", "report", "benchmarks", "docs")) == []
+
+
+BORROWERS = (
+    "from checks.oracles.made import _name",
+    "from checks.oracles.made import _name as name",
+    "from checks.oracles import made\nmade._name()",
+    "from .oracles import made as other\nother._name()",
+    "def f():\n    import checks.oracles.made\n    return checks.oracles.made._name",
+    "import bayesgrad._head",
+    "from bayesgrad import _head",
+    "from bayesgrad._head import Head",
+)
+
+
+@pytest.mark.parametrize("text", BORROWERS)
+def test_a_borrowed_name_is_found(tmp_path, text):
+    for name in ("bayesgrad/__init__.py", "bayesgrad/_head.py", "checks/oracles/__init__.py", "checks/oracles/made.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("", encoding="utf-8")
+    harmless = "from __future__ import annotations\nfrom checks.oracles import made\nmade.name, made.__doc__, x._name\n"
+    for name, what in (("checks/__init__.py", harmless), ("bayesgrad/heads.py", "from bayesgrad import _head")):
+        (tmp_path / name).write_text(what, encoding="utf-8")
+    assert borrowed(tmp_path, ("bayesgrad", "checks")) == []
+    (tmp_path / "checks" / "user.py").write_text(text, encoding="utf-8")
+    assert len(borrowed(tmp_path, ("bayesgrad", "checks"))) == 1
+
+
 def detours(root: Path) -> list[str]:
     """Imports by name of a higher floor: ``importlib`` and ``__import__`` are what the contracts cannot see.
 

@@ -263,14 +263,14 @@ def test_work_grows_like_a_power_and_not_like_a_factorial(size, shape, monkeypat
         "separate": [(a, a) for a in range(size)],
     }[shape]
     looked = 0
-    original = index_calculus._atom_key
+    original = index_calculus.atom_key
 
     def counted(atom, label):
         nonlocal looked
         looked += 1
         return original(atom, label)
 
-    monkeypatch.setattr(index_calculus, "_atom_key", counted)
+    monkeypatch.setattr(index_calculus, "atom_key", counted)
 
     def term(seed):
         names = [Index(f"a{a}", n) for a in range(size)]

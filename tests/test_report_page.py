@@ -127,7 +127,7 @@ def test_failures_make_a_red_banner(tmp_path):
 def test_the_page_says_what_the_checks_would_notice(tmp_path):
     text, _ = page(context(tmp_path))
     part = text[text.index('id="strength"') : text.index('id="trust"')]
-    assert "Of 100 mutants of the package" in part
+    assert "Of 100 code mutants of the package" in part
     assert "97.0" in part
     assert part.count("the sum is symmetric") == 2
     assert "NOT EXPLAINED" in part

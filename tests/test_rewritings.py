@@ -1,4 +1,4 @@
-"""The converse of the near misses: a law written otherwise is proved by the same proof, and a harmed one is not."""
+"""The converse of the wrong laws: a law written otherwise is proved by the same proof, and a harmed one is not."""
 
 from __future__ import annotations
 

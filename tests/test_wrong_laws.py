@@ -1,4 +1,4 @@
-"""Near misses: every row of the registry is refuted by the kernel with an instance, and evaluates to something else."""
+"""Wrong laws: every row of the registry is refuted by the kernel with an instance, and evaluates to something else."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_rows_are_named_once_and_belong_to_a_label_of_the_book():
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
-def test_near_miss_is_refuted_by_an_instance(row):
+def test_wrong_law_is_refuted_by_an_instance(row):
     found = row.refute()
     assert found.word == "refuted", found.reason
     assert found.counterexample is not None
@@ -30,21 +30,21 @@ def test_near_miss_is_refuted_by_an_instance(row):
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
-def test_near_miss_speaks_of_the_same_positions_as_the_law(row):
+def test_wrong_law_speaks_of_the_same_positions_as_the_law(row):
     """Of the claim's own indices: a row that compares other positions is refuted for no good reason."""
     mine = set(row.part.order)
     assert indices_of(row.right)[0] <= mine
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
-def test_near_miss_is_refuted_for_what_it_changes(row):
+def test_wrong_law_is_refuted_for_what_it_changes(row):
     """The claim that was proved is not refuted in the same way: the proof of the law goes through as it stands."""
     part = row.part
-    assert type(part.claim) in (Equation, AtMost), "a near miss of something else needs its own refutation"
+    assert type(part.claim) in (Equation, AtMost), "a wrong law of something else needs its own refutation"
     verdict = dict(zip((p.name for p in laws.law(row.label).parts), laws.law(row.label).verdicts, strict=True))
     assert verdict[part.name].word == "proved"
 
 
 @pytest.mark.parametrize("label", sorted({row.label for row in ROWS}))
-def test_at_least_three_near_misses_each(label):
+def test_at_least_three_wrong_laws_each(label):
     assert len(wrong_laws(label)) >= 3

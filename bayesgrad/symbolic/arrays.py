@@ -49,7 +49,7 @@ def evaluate(
     missing = indices_of(term)[0] - set(order)
     if missing:
         raise ValueError(f"order: index {min(i.name for i in missing)} of the term is not listed")
-    run = _Evaluation(tensors, dict(sizes or {}))
+    run = Evaluation(tensors, dict(sizes or {}))
     for tensor in tensors_of(term):
         if tensor.name in tensors:
             run.learn(tensor.name, tensor.sizes, np.shape(tensors[tensor.name]))
@@ -60,7 +60,7 @@ def evaluate(
     return np.broadcast_to(value.reshape(value.shape[: len(order)]), shape).copy()
 
 
-class _Evaluation:
+class Evaluation:
     """Arrays of 16 axes, all but the open ones of length 1."""
 
     depth = 16

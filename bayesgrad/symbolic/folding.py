@@ -107,7 +107,9 @@ def _solved(tensor: Tensor, slots: tuple[Index, ...], body: Poly, pool: Pool) ->
                 or len(body) == len(mono.factors) == 1
             ):
                 continue
-            if any(_holds(m, atom) for m in body if m is not mono) or not all(calculus._positive(a) for a, _ in others):
+            if any(_holds(m, atom) for m in body if m is not mono) or not all(
+                calculus.positive_atom(a) for a, _ in others
+            ):
                 continue
             under = tuple((a, -p) for a, p in others)
             rest = [Mono(-m.coefficient, m.bound, m.factors) for m in body if m is not mono]
@@ -181,7 +183,9 @@ def _weight(atom: Atom) -> int:
 
 def at(poly: Poly, where: dict[Index, AnyIndex]) -> Poly:
     """A polynomial at other positions."""
-    moved = (Mono(m.coefficient, m.bound, calculus._moved(m.factors, where)) for m in map(calculus._refresh, poly))
+    moved = (
+        Mono(m.coefficient, m.bound, calculus.moved_factors(m.factors, where)) for m in map(calculus.refreshed, poly)
+    )
     return tuple(c for m in moved for c in contract(m))
 
 
@@ -195,7 +199,7 @@ def _matches(mono: Mono, pattern: Mono, slots: tuple[Index, ...]) -> Iterator[tu
     """Where ``mono`` holds ``pattern``: the positions of the slots, and the cofactor."""
     held = {label(a): (a, p) for a, p in mono.factors}
     for where in _assignments(mono, pattern, slots):
-        want = {label(a): (a, p) for a, p in calculus._moved(pattern.factors, where)}
+        want = {label(a): (a, p) for a, p in calculus.moved_factors(pattern.factors, where)}
         have = held
         if not all(_free_of_charge(a) or _held(have.get(k, (a, ZERO))[1], p) for k, (a, p) in want.items()):
             continue
@@ -222,7 +226,7 @@ def _held(have: Fraction, want: Fraction) -> bool:
 
 def _free_of_charge(atom: Atom) -> bool:
     """Whether a factor can be had in any power: the number of positions of a size that has some."""
-    return atom.kind == "count" and calculus._positive(atom)
+    return atom.kind == "count" and calculus.positive_atom(atom)
 
 
 def _assignments(mono: Mono, pattern: Mono, slots: tuple[Index, ...]) -> Iterator[dict[Index, AnyIndex]]:

@@ -155,23 +155,26 @@ def multiply(polys: Iterable[Poly]) -> Poly:
         out = tuple(
             c
             for x in out
-            for y in map(_refresh, poly)
+            for y in map(refreshed, poly)
             for c in contract(Mono(x.coefficient * y.coefficient, x.bound + y.bound, x.factors + y.factors))
         )
     return out
 
 
-def _refresh(mono: Mono) -> Mono:
+def refreshed(mono: Mono) -> Mono:
+    """The same monomial with new bound indices of the same names."""
     new: dict[Index, AnyIndex] = {b: Index(b.name, b.size) for b in mono.bound}
-    return Mono(mono.coefficient, tuple(new[b] for b in mono.bound), _moved(mono.factors, new))  # type: ignore[misc]
+    return Mono(mono.coefficient, tuple(new[b] for b in mono.bound), moved_factors(mono.factors, new))  # type: ignore[misc]
 
 
-def _moved(factors: tuple[tuple[Atom, Fraction], ...], where: dict[Index, AnyIndex]):
-    return tuple((_move_atom(atom, where), power) for atom, power in factors)
+def moved_factors(factors: tuple[tuple[Atom, Fraction], ...], where: dict[Index, AnyIndex]):
+    """Factors with other indices in the place of some."""
+    return tuple((move_atom(atom, where), power) for atom, power in factors)
 
 
-def _move_atom(atom: Atom, where: dict[Index, AnyIndex]) -> Atom:
-    arg = tuple(c for m in atom.arg for c in contract(Mono(m.coefficient, m.bound, _moved(m.factors, where))))
+def move_atom(atom: Atom, where: dict[Index, AnyIndex]) -> Atom:
+    """An atom with other indices in the place of some."""
+    arg = tuple(c for m in atom.arg for c in contract(Mono(m.coefficient, m.bound, moved_factors(m.factors, where))))
     return Atom(atom.kind, tuple(move(i, where) for i in atom.indices), atom.head, arg)
 
 
@@ -192,10 +195,10 @@ def contract(mono: Mono) -> list[Mono]:
             if old in bound:
                 bound.remove(old)
                 factors.pop(done - 1)
-                factors = list(_moved(tuple(factors), {old: new}))
-            elif any(old in _inside(a) for n, (a, _) in enumerate(factors) if n != done - 1):
+                factors = list(moved_factors(tuple(factors), {old: new}))
+            elif any(old in indices_inside(a) for n, (a, _) in enumerate(factors) if n != done - 1):
                 kept = factors.pop(done - 1)
-                factors = [kept, *_moved(tuple(factors), {old: new})]
+                factors = [kept, *moved_factors(tuple(factors), {old: new})]
             else:
                 continue
         else:
@@ -214,11 +217,11 @@ def _tie(left: AnyIndex, right: AnyIndex, bound: list[Index]) -> tuple[Index, An
     return plain[0] if plain and not any(p in bound for i in (left, right) for p in parts(i)) else None
 
 
-def _inside(atom: Atom) -> set[Index]:
+def indices_inside(atom: Atom) -> set[Index]:
     """The indices that an atom depends on, without those that its own sums bind."""
     found = {p for i in atom.indices for p in parts(i)}
     for mono in atom.arg:
-        found |= {i for a, _ in mono.factors for i in _inside(a)} - set(mono.bound)
+        found |= {i for a, _ in mono.factors for i in indices_inside(a)} - set(mono.bound)
     return found
 
 
@@ -233,7 +236,9 @@ def positive(poly: Poly) -> bool:
 
 def _strict(mono: Mono) -> bool:
     return (
-        mono.coefficient > 0 and all(b.size.nonempty for b in mono.bound) and all(_positive(a) for a, _ in mono.factors)
+        mono.coefficient > 0
+        and all(b.size.nonempty for b in mono.bound)
+        and all(positive_atom(a) for a, _ in mono.factors)
     )
 
 
@@ -241,7 +246,8 @@ def _weak(mono: Mono) -> bool:
     return mono.coefficient > 0 and all(p % 2 == 0 or _nonnegative(a) for a, p in merged(mono).factors)
 
 
-def _positive(atom: Atom) -> bool:
+def positive_atom(atom: Atom) -> bool:
+    """Whether an atom is positive by its kind, for all sizes and values."""
     match atom.kind:
         case "exp":
             return True
@@ -268,7 +274,8 @@ def _nonnegative(atom: Atom) -> bool:
 def settled(poly: Poly) -> bool:
     """Whether a polynomial is positive for all values, or zero for all values, by the kinds of its parts."""
     return positive(poly) or all(
-        m.coefficient > 0 and all(_positive(a) or a.kind in ("delta", "count") or _indicator(a) for a, _ in m.factors)
+        m.coefficient > 0
+        and all(positive_atom(a) or a.kind in ("delta", "count") or is_indicator(a) for a, _ in m.factors)
         for m in poly
     )
 
@@ -292,13 +299,13 @@ def _power(poly: Poly, exponent: Fraction) -> Poly:
     return _factor(Atom("inv", arg=poly), -exponent)
 
 
-def _pieces(mono: Mono) -> tuple[list[tuple[Atom, Fraction]], list[Mono]]:
+def split_sums(mono: Mono) -> tuple[list[tuple[Atom, Fraction]], list[Mono]]:
     """The factors free of bound indices, and one monomial for each connected component of bound ones."""
     rest = list(mono.factors)
     groups: list[tuple[set[Index], list[tuple[Atom, Fraction]]]] = [({b}, []) for b in mono.bound]
     free = []
     for factor in rest:
-        touched = _inside(factor[0])
+        touched = indices_inside(factor[0])
         hit = [g for g in groups if g[0] & touched]
         if not hit:
             free.append(factor)
@@ -323,14 +330,14 @@ def _inv(poly: Poly) -> Poly:
         common, rest = _content(poly)
         return multiply([_inv((common,)), _factor(Atom("inv", arg=rest), ONE)]) if poly else ()
     mono = poly[0]
-    free, components = _pieces(mono)
+    free, components = split_sums(mono)
     out: list[Poly] = [(Mono(1 / mono.coefficient, (), ()),)]
     for atom, power in free:
         if atom.kind == "inv" and power.denominator == 1 and power > 0:
             out.extend([atom.arg] * int(power))
-        elif _positive(atom):
+        elif positive_atom(atom):
             out.append(_factor(atom, -power))
-        elif atom.kind == "delta" or _indicator(atom):
+        elif atom.kind == "delta" or is_indicator(atom):
             out.append(_factor(atom, power))
         else:
             out.append(_factor(Atom("inv", arg=_factor(atom, ONE)), power))
@@ -346,7 +353,7 @@ def _log(poly: Poly) -> Poly:
         common, rest = _content(poly)
         return _log((common,)) + _factor(Atom("log", arg=rest), ONE)
     mono = poly[0]
-    free, components = _pieces(mono)
+    free, components = split_sums(mono)
     out: list[Mono] = []
     for number, sign in ((mono.coefficient.numerator, ONE), (mono.coefficient.denominator, -ONE)):
         for prime, times in flint.fmpz(number).factor():
@@ -360,18 +367,18 @@ def _log(poly: Poly) -> Poly:
                 inner = tuple(Mono(-m.coefficient, m.bound, m.factors) for m in _log(atom.arg))
             case _:
                 inner = _factor(Atom("log", arg=_factor(atom, ONE)), ONE)
-        out.extend(Mono(power * m.coefficient, m.bound, m.factors) for m in map(_refresh, inner))
+        out.extend(Mono(power * m.coefficient, m.bound, m.factors) for m in map(refreshed, inner))
     out.extend(m for component in components for m in _factor(Atom("log", arg=(component,)), ONE))
     return tuple(out)
 
 
 def _content(poly: Poly) -> tuple[Mono, Poly]:
     """A sum as one monomial times a sum that has no number and no free atom in common."""
-    loose = [{_atom_key(a, FREE): (a, p) for a, p in _pieces(merged(m))[0]} for m in poly]
+    loose = [{atom_key(a, FREE): (a, p) for a, p in split_sums(merged(m))[0]} for m in poly]
     shared: dict[str, tuple[Atom, Fraction]] = {}
     for name, (atom, _) in {name: factor for one in loose for name, factor in one.items()}.items():
         least = min(one[name][1] if name in one else Fraction(0) for one in loose)
-        if least > 0 or (least < 0 and _positive(atom)):
+        if least > 0 or (least < 0 and positive_atom(atom)):
             shared[name] = atom, least
     number = Fraction(
         math.gcd(*(m.coefficient.numerator for m in poly)), math.lcm(*(m.coefficient.denominator for m in poly))
@@ -381,7 +388,7 @@ def _content(poly: Poly) -> tuple[Mono, Poly]:
         factors = []
         gone = dict(shared)
         for atom, power in mono.factors:
-            left = power - gone.pop(_atom_key(atom, FREE), (atom, Fraction(0)))[1]
+            left = power - gone.pop(atom_key(atom, FREE), (atom, Fraction(0)))[1]
             factors += [(atom, left)] if left else []
         factors += [(atom, -power) for atom, power in gone.values()]
         rest.append(Mono(mono.coefficient / number, mono.bound, tuple(factors)))
@@ -394,11 +401,11 @@ def _content(poly: Poly) -> tuple[Mono, Poly]:
 def merged(mono: Mono) -> Mono:
     """The same monomial with each atom once, and a bound index that no atom touches as the count of its size."""
     powers: dict[str, tuple[Atom, Fraction]] = {}
-    touched = {i for atom, _ in mono.factors for i in _inside(atom)}
+    touched = {i for atom, _ in mono.factors for i in indices_inside(atom)}
     counts = [(Atom("count", head=b.size), ONE) for b in mono.bound if b not in touched]
     for atom, power in (*mono.factors, *counts):
-        name = _atom_key(atom, FREE)
-        flat = atom.kind == "delta" or _indicator(atom)
+        name = atom_key(atom, FREE)
+        flat = atom.kind == "delta" or is_indicator(atom)
         powers[name] = atom, ONE if flat else power + powers.get(name, (atom, Fraction(0)))[1]
     bound = tuple(b for b in mono.bound if b in touched)
     return Mono(mono.coefficient, bound, tuple(f for f in powers.values() if f[1]))
@@ -423,7 +430,7 @@ def _cancelled(mono: Mono) -> Poly | None:
         if whole > 0:
             return multiply([(Mono(mono.coefficient, mono.bound, (*others, *_kept(atom, power + 1))),), atom.arg])
         lead = _lead(atom.arg)
-        if power > 0 and lead is not None and (quotient := _divided(others, mono.bound, lead, _inside(atom))):
+        if power > 0 and lead is not None and (quotient := _divided(others, mono.bound, lead, indices_inside(atom))):
             bound, factors = quotient
             one = mono.coefficient / lead.coefficient
             rest = tuple(m for m in atom.arg if m is not lead)
@@ -444,9 +451,9 @@ def _lead(poly: Poly) -> Mono | None:
 
     def rank(mono: Mono) -> tuple[Fraction, list[tuple[str, Fraction]]]:
         mono = merged(mono)
-        hidden = Naming(tuple((i, f"#{_number(i.size)}") for a, _ in mono.factors for i in _inside(a)))
-        free, components = _pieces(mono)
-        powers = [(_atom_key(atom, hidden), power) for atom, power in free]
+        hidden = Naming(tuple((i, f"#{_number(i.size)}") for a, _ in mono.factors for i in indices_inside(a)))
+        free, components = split_sums(mono)
+        powers = [(atom_key(atom, hidden), power) for atom, power in free]
         powers += [(_component_key(component, hidden), ONE) for component in components]
         return sum((abs(p) for _, p in mono.factors), Fraction(len(mono.bound))), sorted(powers, reverse=True)
 
@@ -462,23 +469,23 @@ def _divided(
 
     A sum can be taken out only where nothing else uses its indices, not even what stands in ``used``.
     """
-    free, components = _pieces(merged(lead))
-    have = {_atom_key(atom, FREE): (atom, power) for atom, power in factors}
+    free, components = split_sums(merged(lead))
+    have = {atom_key(atom, FREE): (atom, power) for atom, power in factors}
     for atom, power in free:
-        name = _atom_key(atom, FREE)
+        name = atom_key(atom, FREE)
         held = have.pop(name, (atom, Fraction(0)))[1]
         if held / power < 1:
             return None
         if held != power:
             have[name] = atom, held - power
-    mine = {_component_key(c, FREE): c for c in _pieces(Mono(ONE, bound, factors))[1] if not used & set(c.bound)}
+    mine = {_component_key(c, FREE): c for c in split_sums(Mono(ONE, bound, factors))[1] if not used & set(c.bound)}
     for component in components:
         found = mine.pop(_component_key(component, FREE), None)
         if found is None:
             return None
         bound = tuple(b for b in bound if b not in found.bound)
         for atom, _ in found.factors:
-            have.pop(_atom_key(atom, FREE), None)
+            have.pop(atom_key(atom, FREE), None)
     return bound, tuple(have.values())
 
 
@@ -487,8 +494,8 @@ def _cleared(poly: Poly) -> Poly:
     below: dict[str, tuple[Atom, Fraction]] = {}
     for mono in map(merged, poly):
         for atom, power in mono.factors:
-            if atom.kind == "inv" and power > 0 and not _inside(atom) & set(mono.bound) and positive(atom.arg):
-                name = _atom_key(atom, FREE)
+            if atom.kind == "inv" and power > 0 and not indices_inside(atom) & set(mono.bound) and positive(atom.arg):
+                name = atom_key(atom, FREE)
                 below[name] = atom, max(power, below.get(name, (atom, power))[1])
     times = tuple((atom, Fraction(-math.ceil(power))) for atom, power in below.values())
     return collect(tuple(Mono(m.coefficient, m.bound, m.factors + times) for m in poly)) if times else poly
@@ -497,7 +504,8 @@ def _cleared(poly: Poly) -> Poly:
 # -- keys --------------------------------------------------------------------------------------------------------
 
 
-def _indicator(atom: Atom) -> bool:
+def is_indicator(atom: Atom) -> bool:
+    """Whether an atom is an entry that is 0 or 1."""
     return atom.kind == "entry" and isinstance(atom.head, Tensor) and atom.head.kind == "indicator"
 
 
@@ -513,7 +521,8 @@ def _index_key(index: AnyIndex, label: Naming) -> str:
     return label(index)
 
 
-def _atom_key(atom: Atom, label: Naming) -> str:
+def atom_key(atom: Atom, label: Naming) -> str:
+    """A text that sorts atoms, where ``label`` names their indices."""
     names = [_index_key(i, label) for i in atom.indices]
     if atom.kind == "delta":
         names.sort()
@@ -525,9 +534,9 @@ def _product_key(factors: Iterable[tuple[Atom, Fraction]], label: Naming, extra:
     powers: dict[str, Fraction] = {}
     flat: set[str] = set()
     for atom, power in factors:
-        key = _atom_key(atom, label)
+        key = atom_key(atom, label)
         powers[key] = powers.get(key, Fraction(0)) + power
-        if atom.kind == "delta" or _indicator(atom):
+        if atom.kind == "delta" or is_indicator(atom):
             flat.add(key)
     for key in extra:
         powers[key] = powers.get(key, Fraction(0)) + 1
@@ -535,13 +544,13 @@ def _product_key(factors: Iterable[tuple[Atom, Fraction]], label: Naming, extra:
 
 
 def _mono_key(mono: Mono, label: Naming) -> str:
-    free, components = _pieces(mono)
+    free, components = split_sums(mono)
     return _product_key(free, label, [_component_key(c, label) for c in components])
 
 
 def _component_key(mono: Mono, label: Naming) -> str:
     if not mono.factors:
-        return _atom_key(Atom("count", head=mono.bound[0].size), label)
+        return atom_key(Atom("count", head=mono.bound[0].size), label)
     mark = "?" * label.depth
     return _search(mono, label, {b: f"{mark}{_number(b.size)}" for b in mono.bound})
 
@@ -564,13 +573,13 @@ def _search(mono: Mono, label: Naming, colour: dict[Index, str]) -> str:
 
 def _refine(mono: Mono, label: Naming, colour: dict[Index, str]) -> dict[Index, str]:
     """Split colours by what the atoms around an index look like, until nothing splits; names play no part."""
-    touched = [(factor, _inside(factor[0])) for factor in mono.factors]
+    touched = [(factor, indices_inside(factor[0])) for factor in mono.factors]
     mark = "?" * label.depth
     while True:
         signs: dict[Index, tuple[str, tuple[str, ...]]] = {}
         for b in mono.bound:
             seen = label.under({**colour, b: mark + "*"})
-            signs[b] = (colour[b], tuple(sorted(f"{_atom_key(f[0], seen)}^{f[1]}" for f, t in touched if b in t)))
+            signs[b] = (colour[b], tuple(sorted(f"{atom_key(f[0], seen)}^{f[1]}" for f, t in touched if b in t)))
         order = {sign: f"{mark}{n}" for n, sign in enumerate(sorted(set(signs.values())))}
         stable = len(order) == len(set(colour.values()))
         colour = {b: order[signs[b]] for b in mono.bound}

@@ -78,7 +78,7 @@ def _quadratic(poly: Poly, weight: Tensor) -> tuple[tuple[Fraction, Fraction, Fr
         degree = sum(int(p) for _, p in held)
         if degree not in (1, 2) or not 1 <= len(mono.bound) <= 2 or {a.indices[-1] for a, _ in held} - set(mono.bound):
             return None
-        groups = [[f for f in rest if b in calculus._inside(f[0])] for b in mono.bound]
+        groups = [[f for f in rest if b in calculus.indices_inside(f[0])] for b in mono.bound]
         if sum(map(len, groups)) != len(rest):
             return None
         roots = []
@@ -115,7 +115,7 @@ def _quadratic(poly: Poly, weight: Tensor) -> tuple[tuple[Fraction, Fraction, Fr
 def _placed(factors: Factors, index: Index) -> str:
     """What factors are, whatever the index is called that they stand at."""
     marked = calculus.Naming(((index, "here"),))
-    return "·".join(sorted(f"{calculus._atom_key(a, marked)}^{p}" for a, p in factors))
+    return "·".join(sorted(f"{calculus.atom_key(a, marked)}^{p}" for a, p in factors))
 
 
 # -- logarithms ------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def logarithms(poly: Poly, pool: Pool) -> Iterator[Form]:
             where = _as(minus, plus, other, weight)
             if where is None:
                 continue
-            z_there = calculus._move_atom(z, where)
+            z_there = calculus.move_atom(z, where)
             phi = _excess(x, z_there, len(used))
             slots = _slots_of(x, z_there)
             out.append(Mono(plus.coefficient, plus.bound, (*weight, (Atom("entry", slots, phi), ONE))))
@@ -169,7 +169,7 @@ def _parted(mono: Mono) -> tuple[Atom, Factors] | None:
         return None
     n, atom = logs[0]
     (inner, power), coefficient = atom.arg[0].factors[0], atom.arg[0].coefficient
-    if inner.kind != "entry" or power != 1 or coefficient != 1 or not calculus._positive(inner):
+    if inner.kind != "entry" or power != 1 or coefficient != 1 or not calculus.positive_atom(inner):
         return None
     return inner, mono.factors[:n] + mono.factors[n + 1 :]
 
@@ -179,7 +179,7 @@ def _as(mono: Mono, target: Mono, mine: Factors, theirs: Factors) -> dict | None
     for way in itertools.permutations(target.bound):
         if len(mono.bound) == len(way) and all(a.size == b.size for a, b in zip(mono.bound, way, strict=True)):
             where = dict(zip(mono.bound, way, strict=True))
-            moved = calculus._moved(mine, where)  # type: ignore[arg-type]
+            moved = calculus.moved_factors(mine, where)  # type: ignore[arg-type]
             if sorted((label(a), p) for a, p in moved) == sorted((label(a), p) for a, p in theirs):
                 return where
     return None

@@ -46,17 +46,17 @@ Pool = Mapping[Size, Sequence[str]]  # the names that bound indices of a size ma
 
 def label(atom: Atom) -> str:
     """What tells two atoms apart; equal labels, equal atoms."""
-    return calculus._atom_key(atom, FREE)
+    return calculus.atom_key(atom, FREE)
 
 
 def flat(atom: Atom) -> bool:
     """Whether an atom is its own square."""
-    return atom.kind == "delta" or calculus._indicator(atom)
+    return atom.kind == "delta" or calculus.is_indicator(atom)
 
 
 def touched(factors: Iterable[tuple[Atom, Fraction]]) -> set[Index]:
     """The indices that some factors depend on."""
-    return {index for atom, _ in factors for index in calculus._inside(atom)}
+    return {index for atom, _ in factors for index in calculus.indices_inside(atom)}
 
 
 def tidy(poly: Poly) -> Poly:
@@ -100,7 +100,7 @@ def _shared(monos: Sequence[Mono]) -> tuple[Poly, Poly] | None:
     holders: dict[str, list[int]] = {}
     for n, mono in enumerate(monos):
         for atom, power in mono.factors:
-            if not calculus._inside(atom) & set(mono.bound):
+            if not calculus.indices_inside(atom) & set(mono.bound):
                 holders.setdefault(f"{label(atom)} {power > 0}", []).append(n)
     most = max(holders.values(), key=len, default=[])
     if not 1 < len(most) < len(monos):
@@ -122,7 +122,7 @@ def _content(poly: Poly) -> Fraction:
 
 def _common(poly: Poly) -> Factors:
     """The factors that every monomial has and that no sum holds."""
-    loose = [{label(a): p for a, p in m.factors if not calculus._inside(a) & set(m.bound)} for m in poly]
+    loose = [{label(a): p for a, p in m.factors if not calculus.indices_inside(a) & set(m.bound)} for m in poly]
     out = []
     for atom, power in poly[0].factors:
         powers = [one.get(label(atom), Fraction(0)) for one in loose]
@@ -141,14 +141,14 @@ def _groups(monos: Sequence[Mono]) -> list[tuple[tuple[Index, ...], list[Mono]]]
     """Monomials that one sum can hold: the same sizes are summed over, and a factor inside of the sum is shared."""
     out: list[tuple[tuple[Index, ...], list[Mono]]] = []
     for mono in monos:
-        _, pieces = calculus._pieces(mono)
+        _, pieces = calculus.split_sums(mono)
         if len(pieces) != 1:  # no sum, or a product of sums
             out.append(((), [mono]))
             continue
         for bound, others in out:
             where = bound and _alignment(mono, bound, others[0])
             if where:
-                others.append(Mono(mono.coefficient, (), calculus._moved(mono.factors, where)))
+                others.append(Mono(mono.coefficient, (), calculus.moved_factors(mono.factors, where)))
                 break
         else:
             out.append((mono.bound, [Mono(mono.coefficient, (), mono.factors)]))
@@ -159,12 +159,12 @@ def _alignment(mono: Mono, bound: tuple[Index, ...], other: Mono) -> dict[Index,
     """How the bound indices of ``mono`` become ``bound`` so that most factors are those of ``other``; None if none."""
     if sorted(i.size.name for i in mono.bound) != sorted(i.size.name for i in bound) or len(bound) > 3:
         return None
-    theirs = {label(a) for a, _ in other.factors if calculus._inside(a) & set(bound)}
+    theirs = {label(a) for a, _ in other.factors if calculus.indices_inside(a) & set(bound)}
     best: tuple[int, dict[Index, AnyIndex] | None] = (0, None)
     for way in itertools.permutations(bound):
         if all(b.size == w.size for b, w in zip(mono.bound, way, strict=True)):
             where: dict[Index, AnyIndex] = dict(zip(mono.bound, way, strict=True))
-            shared = sum(label(a) in theirs for a, _ in calculus._moved(mono.factors, where))
+            shared = sum(label(a) in theirs for a, _ in calculus.moved_factors(mono.factors, where))
             best = max(best, (shared, where), key=lambda b: b[0])
     return best[1]
 
@@ -203,7 +203,7 @@ def _rank(factor: tuple[Atom, Fraction]) -> tuple:
 
 def _product(mono: Mono) -> Term:
     """One monomial: its factors, and one sum for each part that has bound indices of its own."""
-    free, pieces = calculus._pieces(mono)
+    free, pieces = calculus.split_sums(mono)
     sums = []
     for piece in pieces:
         body = _product(Mono(ONE, (), piece.factors))

@@ -178,7 +178,8 @@ def _evidence(E: Floats, observations: Ints) -> Floats:
     return E.swapaxes(-1, -2)[np.arange(B)[:, None], observations]
 
 
-def _possible(total: Floats) -> Floats:
+def possible(total: Floats) -> Floats:
+    """The same totals; raises ValueError where one is 0, since what was observed then cannot happen."""
     if (total == 0).any():
         raise ValueError("observations: got something of probability 0, expected a possible sequence")
     return total
@@ -201,7 +202,7 @@ def window_posterior(T: Floats, E: Floats, observations: Ints, window: int) -> F
         # stationary law of those that start here too where it is.
         belief[:, lag + 1 :] = belief[:, lag + 1 :] @ T
         belief[:, lag:] *= evidence[:, : n - lag]
-        belief[:, lag:] /= _possible(belief[:, lag:].sum(-1, keepdims=True))
+        belief[:, lag:] /= possible(belief[:, lag:].sum(-1, keepdims=True))
     return belief
 
 

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from bayesgrad import bayes
-from bayesgrad.tasks.hmm import Floats, Ints, _possible, filter_posterior, stationary, window_posterior
+from bayesgrad.tasks.hmm import Floats, Ints, filter_posterior, possible, stationary, window_posterior
 
 WINDOWS = (1, 2, 3, 5, 8, 12)
 
@@ -61,7 +61,7 @@ def guesses(T: Floats, E: Floats, observations: Ints, windows: Sequence[int] = W
     )
     out = {"uniform": Guess(uniform, at_random), "stationary": Guess(pi, pi @ T @ E)}
     weighted = pi * emission  # the emission posterior is E(s, o_t) up to a factor
-    beliefs = {"emission": emission, "stationary x emission": weighted / _possible(weighted.sum(-1, keepdims=True))}
+    beliefs = {"emission": emission, "stationary x emission": weighted / possible(weighted.sum(-1, keepdims=True))}
     beliefs |= {f"window {w}": window_posterior(T, E, observations, w) for w in windows}
     return out | {name: Guess(belief, belief @ T @ E) for name, belief in beliefs.items()}
 

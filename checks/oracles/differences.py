@@ -32,10 +32,11 @@ def directional(f: Callable[[Any], Any]) -> tuple[float, float]:
         return float(derivative), float(mpmath.log(remainders[0] / remainders[1], 2))
 
 
-def _mp(array: Array) -> Any:
+def in_mpmath(array: Array) -> Any:
+    """An array as nested lists of mpmath's numbers, each equal to its entry."""
     if array.ndim == 0:
         return mpmath.mpf(float(array))
-    return [_mp(row) for row in array]
+    return [in_mpmath(row) for row in array]
 
 
 def _step(array: Any, direction: Any, t: Any) -> Any:
@@ -53,11 +54,11 @@ def direction_for(shape: tuple[int, ...]) -> Array:
 
 def head_loss(head: Head, name: str, direction: Array) -> Callable[[Any], Any]:
     """t -> L with the stage or parameter ``name`` moved by t * direction."""
-    stages: dict[str, Any] = {x: _mp(getattr(head, x)) for x in ("q", "k", "v", "u")}
+    stages: dict[str, Any] = {x: in_mpmath(getattr(head, x)) for x in ("q", "k", "v", "u")}
     stages["scale"] = mpmath.mpf(head.the_scale)
-    stages["bias"] = _mp(np.zeros(head.visible.shape) if head.bias is None else head.bias)
-    visible, multiplier = head.visible.tolist(), _mp(head.multiplier)
-    move = _mp(direction)
+    stages["bias"] = in_mpmath(np.zeros(head.visible.shape) if head.bias is None else head.bias)
+    visible, multiplier = head.visible.tolist(), in_mpmath(head.multiplier)
+    move = in_mpmath(direction)
     first = ("q", "k", "scale", "bias")
 
     def loss(t: Any) -> Any:
@@ -77,7 +78,7 @@ def head_loss(head: Head, name: str, direction: Array) -> Callable[[Any], Any]:
 
 def logit_loss(logits: Logits, direction: Array) -> Callable[[Any], Any]:
     """t -> cross-entropy with the logits moved by t * direction."""
-    z, t_soft, move = _mp(logits.z), _mp(logits.soft_targets()), _mp(direction)
+    z, t_soft, move = in_mpmath(logits.z), in_mpmath(logits.soft_targets()), in_mpmath(direction)
 
     def loss(t: Any) -> Any:
         return loops.cross_entropy(_step(z, move, t), t_soft, mpmath.exp, mpmath.log)
@@ -87,13 +88,13 @@ def logit_loss(logits: Logits, direction: Array) -> Callable[[Any], Any]:
 
 def layer_loss(layer: Layer, name: str, direction: Array) -> Callable[[Any], Any]:
     """t -> the layer's loss with the parameter ``name``, or the contexts g, moved by t * direction."""
-    start: dict[str, Any] = {part: _mp(getattr(layer, part)) for part in ("x", "W_Q", "W_K", "W_V", "W_O")}
-    start |= {part: _mp(layer.bias(part)) for part in ("c_Q", "c_K", "c_V", "c_O")}
+    start: dict[str, Any] = {part: in_mpmath(getattr(layer, part)) for part in ("x", "W_Q", "W_K", "W_V", "W_O")}
+    start |= {part: in_mpmath(layer.bias(part)) for part in ("c_Q", "c_K", "c_V", "c_O")}
     if layer.y is not None:
-        start["y"] = _mp(layer.y)
-    visible, soft, move = layer.visible.tolist(), _mp(layer.soft_targets()), _mp(direction)
-    ones = [[1] * len(visible[0])] * len(visible) if layer.dropout is None else _mp(layer.dropout)
-    beta = None if layer.beta is None else _mp(layer.beta)
+        start["y"] = in_mpmath(layer.y)
+    visible, soft, move = layer.visible.tolist(), in_mpmath(layer.soft_targets()), in_mpmath(direction)
+    ones = [[1] * len(visible[0])] * len(visible) if layer.dropout is None else in_mpmath(layer.dropout)
+    beta = None if layer.beta is None else in_mpmath(layer.beta)
     d_k, d_v, share = layer.d_k, layer.d_v, layer.heads // layer.kv_heads
 
     def loss(t: Any) -> Any:
@@ -122,11 +123,11 @@ def head_stages(head: Head, moves: dict[str, Array], frozen: tuple[str, ...] = (
 
     Stages in ``frozen`` stay at their values for t = 0.
     """
-    start: dict[str, Any] = {x: _mp(getattr(head, x)) for x in ("q", "k", "v", "u")}
+    start: dict[str, Any] = {x: in_mpmath(getattr(head, x)) for x in ("q", "k", "v", "u")}
     start["scale"] = mpmath.mpf(head.the_scale)
-    start["bias"] = _mp(np.zeros(head.visible.shape) if head.bias is None else head.bias)
-    visible, multiplier = head.visible.tolist(), _mp(head.multiplier)
-    steps = {name: _mp(np.asarray(move)) for name, move in moves.items()}
+    start["bias"] = in_mpmath(np.zeros(head.visible.shape) if head.bias is None else head.bias)
+    visible, multiplier = head.visible.tolist(), in_mpmath(head.multiplier)
+    steps = {name: in_mpmath(np.asarray(move)) for name, move in moves.items()}
 
     def moved(name: str, value: Any, t: Any) -> Any:
         return _step(value, steps[name], t) if name in steps else value
@@ -139,7 +140,7 @@ def head_stages(head: Head, moves: dict[str, Array], frozen: tuple[str, ...] = (
             a = still["a"] if still else a
         b = [
             [m * e for m, e in zip(*rows, strict=True)]
-            for rows in zip(multiplier, _products(x["u"], x["v"]), strict=True)
+            for rows in zip(multiplier, products_of(x["u"], x["v"]), strict=True)
         ]
         mean = [sum(w * e for w, e in zip(*rows, strict=True)) for rows in zip(a, b, strict=True)]
         A = [[m - e for e in row] for m, row in zip(mean, b, strict=True)]
@@ -152,7 +153,8 @@ def head_stages(head: Head, moves: dict[str, Array], frozen: tuple[str, ...] = (
     return stages
 
 
-def _products(u: Any, v: Any) -> list[list[Any]]:
+def products_of(u: Any, v: Any) -> list[list[Any]]:
+    """Every row of u times every row of v."""
     return [[sum(x * y for x, y in zip(row, other, strict=True)) for other in v] for row in u]
 
 
@@ -178,10 +180,10 @@ def _gap(one: Any, two: Any, width: Any) -> Array:
 
 def feedback_stages(layer: Layer, dv: Array, dW: Array, dc: Array) -> Callable[[Any], dict[str, Any]]:
     """t -> u, b and A of a one-head layer at fixed weights, when v, W_O and c_O move by t times their steps."""
-    a, visible = _mp(layer.head().weights()), layer.visible
+    a, visible = in_mpmath(layer.head().weights()), layer.visible
     ones = [[1] * visible.shape[1]] * visible.shape[0]
-    start = [_mp(x) for x in (layer.project()["v"], layer.W_O, layer.bias("c_O"))]
-    steps, soft = [_mp(x) for x in (dv, dW, dc)], _mp(layer.soft_targets())
+    start = [in_mpmath(x) for x in (layer.project()["v"], layer.W_O, layer.bias("c_O"))]
+    steps, soft = [in_mpmath(x) for x in (dv, dW, dc)], in_mpmath(layer.soft_targets())
 
     def stages(t: Any) -> dict[str, Any]:
         v, W, c = (_step(x, move, t) for x, move in zip(start, steps, strict=True))
@@ -191,7 +193,7 @@ def feedback_stages(layer: Layer, dv: Array, dW: Array, dc: Array) -> Callable[[
             e = [mpmath.exp(x) for x in row]
             r = [sum(target) * x / sum(e) - y for x, y in zip(e, target, strict=True)]
             u.append([sum(x * y for x, y in zip(r, weights, strict=True)) for weights in W])
-        b = _products(u, v)
+        b = products_of(u, v)
         mean = [sum(w * x for w, x in zip(*rows, strict=True)) for rows in zip(a, b, strict=True)]
         return {"u": u, "b": b, "A": [[m - x for x in row] for m, row in zip(mean, b, strict=True)]}
 

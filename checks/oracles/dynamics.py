@@ -296,10 +296,10 @@ def _natural_solved(example: Stepped) -> dict[str, Reference]:
     out = np.zeros(head.visible.shape)
     with mpmath.workdps(differences.DIGITS):
         h = mpmath.mpf(10) ** -16
-        scores = differences._mp(head.scores())
+        scores = differences.in_mpmath(head.scores())
         for i, seen in enumerate(head.visible):
             at = np.flatnonzero(seen)
-            b = differences._products(differences._mp(head.u[i : i + 1]), differences._mp(head.v[at]))[0]
+            b = differences.products_of(differences.in_mpmath(head.u[i : i + 1]), differences.in_mpmath(head.v[at]))[0]
 
             def weights(moved: Any, by: Any, row: Any = scores[i], at: Any = at) -> list[Any]:
                 mass = [mpmath.exp(row[j] + (by if j == moved else 0)) for j in at]
@@ -337,8 +337,8 @@ def _flow(example: Stepped) -> dict[str, Reference]:
 def _flow_exactly(example: Stepped) -> dict[str, Reference]:
     head = example.head
     with mpmath.workdps(differences.DIGITS):
-        s = differences._mp(head.scores())
-        b = differences._products(differences._mp(head.u), differences._mp(head.v))
+        s = differences.in_mpmath(head.scores())
+        b = differences.products_of(differences.in_mpmath(head.u), differences.in_mpmath(head.v))
         visible = head.visible.tolist()
 
         def at(t: Any) -> dict[str, Any]:
@@ -379,7 +379,7 @@ def _row_flow(example: Mixture) -> dict[str, Reference]:
 
 
 def _row_flow_exactly(example: Mixture) -> dict[str, Reference]:
-    pi, c = differences._mp(example.priors), differences._mp(example.costs)
+    pi, c = differences.in_mpmath(example.priors), differences.in_mpmath(example.costs)
 
     def at(t: Any) -> dict[str, Any]:
         mass = [p * mpmath.exp(-t * x) for p, x in zip(pi, c, strict=True)]

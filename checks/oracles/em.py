@@ -61,7 +61,7 @@ def _pi_mp(example: Mixture) -> list[Any]:
 
 def _gradient_exactly(example: Mixture) -> dict[str, Reference]:
     with mpmath.workdps(differences.DIGITS):
-        pi, c, dc = _pi_mp(example), differences._mp(example.costs), differences._mp(example.change)
+        pi, c, dc = _pi_mp(example), differences.in_mpmath(example.costs), differences.in_mpmath(example.change)
 
         def loss(t: Any) -> Any:
             return _loss_mp(pi, [x + t * d for x, d in zip(c, dc, strict=True)])
@@ -100,8 +100,8 @@ def _em(example: Mixture) -> dict[str, Reference]:
 
 def _em_exactly(example: Mixture) -> dict[str, Reference]:
     with mpmath.workdps(40):
-        pi, c0 = _pi_mp(example), differences._mp(example.costs)
-        c1 = differences._mp(example.costs + example.change)
+        pi, c0 = _pi_mp(example), differences.in_mpmath(example.costs)
+        c1 = differences.in_mpmath(example.costs + example.change)
         l0, l1 = _loss_mp(pi, c0), _loss_mp(pi, c1)
         rows = [(p * mpmath.exp(-x + l0), p * mpmath.exp(-y + l1), y - x) for p, x, y in zip(pi, c0, c1, strict=True)]
         return {
@@ -133,7 +133,7 @@ def _e_step_newton(example: Stepped) -> dict[str, Reference]:
     with mpmath.workdps(40):
         s = [[mpmath.mpf(x) for x in row] for row in head.scores()]
         start = loops.weights(s, head.visible.tolist(), mpmath.exp)
-        b = differences._products(differences._mp(head.u), differences._mp(head.v))
+        b = differences.products_of(differences.in_mpmath(head.u), differences.in_mpmath(head.v))
         eta = mpmath.mpf(example.eta)
         rows, minima = [], []
         for a0, costs in zip(start, b, strict=True):

@@ -1,4 +1,4 @@
-"""Whether the checks can fail: the wrong laws that they reject, and the mutants of the code that they kill."""
+"""Whether the checks can fail: the wrong laws that they reject, and the code mutants that they kill."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def build(context: Context) -> list[Section]:
     counts = context.counts
     blocks: list[doc.Block] = [Para((Msg("summary.strength"),), kind="lead")]
     told = "{rejected} of {total} wrong laws are rejected by a counterexample."
-    blocks.append(Para(prose(told, rejected=number(counts["rejected"]), total=number(counts["mutants"]))))
+    blocks.append(Para(prose(told, rejected=number(counts["rejected"]), total=number(counts["wrong_laws"]))))
     mutants = context.evidence["code_mutants"]
     if mutants is None:
-        absent = (*prose("Mutants of the code: not run. "), Code(HOW["code_mutants"]), Text("."))
+        absent = (*prose("Code mutants: not run. "), Code(HOW["code_mutants"]), Text("."))
         blocks.append(Note("warn", (Para(absent),)))
     else:
         blocks += _mutants(mutants)
@@ -32,8 +32,8 @@ def _share(killed: int, total: int) -> str:
 
 def _mutants(found: dict[str, Any]) -> list[doc.Block]:
     told = prose(
-        """Of {total} mutants of the package's core {killed} are killed by a check ({share}); {left} survive, of which
-        {explained} are explained.""",
+        """Of {total} code mutants of the package's core {killed} are killed by a check ({share}); {left} survive, of
+        which {explained} are explained.""",
         total=number(found["total"]),
         killed=number(found["killed"]),
         share=_share(found["killed"], found["total"]),
@@ -56,6 +56,6 @@ def _survivors(survivors: list[dict[str, Any]]) -> list[doc.Block]:
     for row in survivors:
         why = row["equivalent"] or ("no check runs through it" if not row["checks"] else "NOT EXPLAINED")
         rows.append(((Code(row["mutant"]),), text(why)))
-    header = (text("mutant"), text("why it changes nothing"))
+    header = (text("code mutant"), text("why it changes nothing"))
     table = Table(header, tuple(rows), "ll", name="survivors", widths=(1.4, 1))
-    return [Details(text("The mutants that survive"), (table,), name="survivors")]
+    return [Details(text("The code mutants that survive"), (table,), name="survivors")]
