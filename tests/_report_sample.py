@@ -102,11 +102,12 @@ def fragments(records: Mapping[str, Any] | None = None) -> dict[str, dict[str, A
         "killed": 97, "total": 100, "explained": 2, "operators": {"sign flipped": {"killed": 97, "total": 100}},
         "survivors": [
             {
-                "mutant": "em.step: a + b -> a - b", "line": 7, "operator": "sign flipped", "checks": 3,
-                "equivalent": reason,
+                "mutant": "em.step: a + b -> a - b", "function": "em.step", "operator": "sign flipped", "nth": nth,
+                "line": 7, "checks": 3, "equivalent": reason,
             }
-            for reason in ("the sum is symmetric", "the sum is symmetric", "")
+            for nth, reason in enumerate(("the sum is symmetric", "the sum is symmetric", ""), 1)
         ],
+        "refuted": [],
     }  # fmt: skip
     found["proof"]["trusted_base"] = {"files": ["bayesgrad/symbolic/proof.py"], "lines": 321}
     found["observed"]["claims"] = [

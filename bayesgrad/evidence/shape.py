@@ -60,7 +60,10 @@ CHECKED = {
 REJECTED = {"rejected": int, "total": int, "survivors": [str], "laws?": {"*": {"verdict": str, "*": ANY}}}
 MUTANTS = {
     "killed": int, "total": int, "explained": int, "operators": {"*": {"killed": int, "total": int}},
-    "survivors": [{"mutant": str, "line": int, "operator": str, "checks": int, "equivalent": str, "*": ANY}],
+    "survivors": [
+        {"mutant": str, "function": str, "operator": str, "nth": int, "line": int, "checks": int, "equivalent": str}
+    ],
+    "refuted": [str],
     "*": ANY,
 }  # fmt: skip
 OBSERVED = {"verdict": Word(("confirmed", "not confirmed")), "record": Maybe(str), "*": ANY}

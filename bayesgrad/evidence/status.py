@@ -334,7 +334,9 @@ def failures(evidence: Mapping[str, Any]) -> list[tuple[str, str]]:
     found += [("", f"{node} failed") for node in evidence["failed"]]
     mutants = evidence["code_mutants"]
     if mutants is not None and len(mutants["survivors"]) - mutants["explained"] > TOLERATED * mutants["total"]:
-        found.append(("", "more than one mutant of the code in twenty survives unexplained"))
+        found.append(("", "more than one code mutant in twenty survives unexplained"))
+    if mutants is not None and mutants["refuted"]:
+        found.append(("", f"a code mutant explained as equivalent is killed: {mutants['refuted'][0]}"))
     return found
 
 

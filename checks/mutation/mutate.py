@@ -10,6 +10,7 @@ checks of laws.
 from __future__ import annotations
 
 import ast
+import collections
 import copy
 import inspect
 import types
@@ -20,6 +21,7 @@ from types import CodeType, FunctionType, ModuleType
 
 Place = tuple[ast.AST, str]
 Change = Callable[[ast.AST], Iterator[tuple[str, ast.AST]]]
+Key = tuple[str, str, int]
 
 
 def _sign(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
@@ -141,14 +143,23 @@ class Mutant:
     function: str
     line: int
     operator: str
+    nth: int
     detail: str
     before: str
     after: str
     code: CodeType
 
     @property
+    def key(self) -> Key:
+        """What identifies it: the function, the operator, and which of its mutants by that operator (from 1).
+
+        The text of the source is no part of it: a new layout or a renamed variable leaves every key as it was.
+        """
+        return f"{self.module}.{self.function}", self.operator, self.nth
+
+    @property
     def name(self) -> str:
-        """A name that does not depend on line numbers: module.function: before -> after."""
+        """What it does, to be read: module.function: before -> after."""
         return f"{self.module}.{self.function}: {self.before} -> {self.after}"
 
 
@@ -210,6 +221,7 @@ def mutants_of(module: ModuleType) -> Iterator[Mutant]:
         if not isinstance(definition, ast.FunctionDef) or definition.name not in functions:
             continue
         original, seen = functions[definition.name].__code__, set()
+        count: collections.Counter[str] = collections.Counter()
         for node, path in _places(definition):
             for operator, change in OPERATORS.items():
                 for detail, new in change(node):
@@ -222,11 +234,13 @@ def mutants_of(module: ModuleType) -> Iterator[Mutant]:
                     code = _compiled(changed, module, source)
                     if code is None or code.co_freevars != original.co_freevars:
                         continue
+                    count[operator] += 1
                     yield Mutant(
                         module.__name__.rpartition(".")[2],
                         definition.name,
                         getattr(node, "lineno", definition.lineno),
                         operator,
+                        count[operator],
                         detail,
                         ast.unparse(node),
                         ast.unparse(new),
