@@ -93,13 +93,14 @@ def instances(
     tries: int,
     spread: int,
     bodies: Any,
+    sparse: bool = False,
 ) -> list[Instance]:
     """Instances for a comparison; one in which a lookup leads into an empty size does not exist."""
     out = []
     sides = [side for equation in given for side in (equation.lhs, equation.rhs)]
     lookups = [thing for thing in everything([*terms, *sides]) if isinstance(thing, Lookup)]
     for attempt in range(tries):
-        instance = kind(mixed(seed, attempt), spread, bodies=bodies, corner=attempt % 3 == 2)
+        instance = kind(mixed(seed, attempt), spread, bodies=bodies, corner=attempt % 3 == 2, sparse=sparse)
         if not any(instance.size(f.size) == 0 and all(map(instance.size, f.sizes)) for f in lookups):
             out.append(instance)
     return out

@@ -53,6 +53,7 @@ Bodies = Mapping[Tensor, Callable[..., Any] | None]  # None: drawn, although it 
 ZERO, ONE = flint.fmpq(0), flint.fmpq(1)
 PRIMES = 10**6, 10**7  # where formal exps are drawn from
 LARGEST = 1 << 12  # powers; an exp of an exp has none that could be written down
+ENDLESS = 1_000_000  # summands that one instance may have
 FACTORED = 400  # bits of a number whose formal log is taken: it is a product of small primes, or it has none
 ROOT = 2  # formal exps are prime**ROOT, so that exp(x/2) exists
 
@@ -104,15 +105,18 @@ class Instance:
         sizes: Mapping[Size, int] | None = None,
         bodies: Bodies | None = None,
         corner: bool = False,
+        sparse: bool = False,
     ):
         self.random = random.Random(seed)
         self.spread = spread
-        self.corner = corner  # sizes 0 and 1, and many entries 0
+        self.corner = corner  # sizes 0 and 1
+        self.sparse = corner or sparse  # many entries 0
         self.sizes: dict[Size, int] = dict(sizes or {})
         self.bodies = dict(bodies or {})
         self.values: dict[tuple[Tensor, tuple[int, ...]], Number] = {}
         self.lookups: dict[tuple[Lookup, tuple[int, ...]], int] = {}
         self.scope: Env = {}
+        self.work = 0
         self.forget()
 
     def forget(self) -> None:
@@ -136,6 +140,13 @@ class Instance:
             self.sizes[size] = self.random.choice([n for n in (2, 3) if n not in taken] or [2, 3])
         return self.sizes[size]
 
+    def range(self, size: Size) -> range:
+        """The positions of a size, as long as the work has an end."""
+        self.work += self.size(size)
+        if self.work > ENDLESS:
+            raise NotEvaluated("more summands than anybody waits for")
+        return range(self.size(size))
+
     def index(self, index: AnyIndex, env: Env) -> int:
         if isinstance(index, At):
             at = index.lookup, tuple(self.index(i, env) for i in index.indices)
@@ -152,7 +163,7 @@ class Instance:
     def draw(self, tensor: Tensor) -> Number:
         if tensor.kind == "indicator":
             return flint.fmpq(int(self.random.random() < 0.7))
-        if self.corner and tensor.kind != "positive" and self.random.random() < 0.4:
+        if self.sparse and tensor.kind != "positive" and self.random.random() < 0.4:
             return ZERO
         top = self.random.randint(1, self.spread)
         sign = self.random.choice((-1, 1)) if tensor.kind == "real" else 1
@@ -205,7 +216,7 @@ class Instance:
             case Pow(base, exponent):
                 return self.value(base, env) ** exponent
             case Sum(index, body):
-                return sum((self.value(body, {**env, index: n}) for n in range(self.size(index.size))), ZERO)
+                return sum((self.value(body, {**env, index: n}) for n in self.range(index.size)), ZERO)
             case Fn("inv", arg):
                 return inverse(self.value(arg, env))
             case Fn("exp", arg):
@@ -241,7 +252,7 @@ class Instance:
             case Pow(base, exponent):
                 return self.value(base, env) ** (exponent - 1) * d(base) * exponent
             case Sum(index, body):
-                return sum((d(body, {**env, index: n}) for n in range(self.size(index.size))), ZERO)
+                return sum((d(body, {**env, index: n}) for n in self.range(index.size)), ZERO)
             case Fn("inv", arg):
                 value = self.value(arg, env)
                 if value == 0 and not self.vanishes(arg, env):
@@ -359,7 +370,7 @@ class Instance:
             case Pow(base, _) | Fn("inv", base):
                 return self.vanishes(base, env)
             case Sum(index, body):
-                return all(self.vanishes(body, {**env, index: n}) for n in range(self.size(index.size)))
+                return all(self.vanishes(body, {**env, index: n}) for n in self.range(index.size))
         return False
 
     def exp(self, arg: Term, env: Env) -> Number:
@@ -485,7 +496,7 @@ class Formal(Instance):
                 return _product([self._symbolic(base, env)] * exponent)
             case Sum(index, body):
                 out = {}
-                for n in range(self.size(index.size)):
+                for n in self.range(index.size):
                     _add(out, self._symbolic(body, {**env, index: n}))
                 return {k: v for k, v in out.items() if v != 0}
             case Entry(tensor, indices):
@@ -526,5 +537,5 @@ def _order(atom: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def positions(instance: Instance, free: Sequence[Index]) -> list[dict[Index, int]]:
     """All positions that some indices can take together."""
-    ranges = [range(instance.size(index.size)) for index in free]
+    ranges = [instance.range(index.size) for index in free]
     return [dict(zip(free, at, strict=True)) for at in itertools.product(*ranges)]

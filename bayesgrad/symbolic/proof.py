@@ -271,6 +271,8 @@ class _Run:
         self.vetting.tensors(*(entries.tensor for entries in claim.tight))
         if not rules.vanishes_with(gap, {(entries.tensor, entries.slots) for entries in claim.tight}):
             raise ProofError("vanishing-sum: the last term is not a sum of positive multiples of the named entries")
+        if doubt := refutation.veto_tight(claim, self.seed, 12):
+            raise ProofError(f"vanishing-sum: the kernel accepts what evaluation denies, so it is at fault; {doubt}")
 
     def witness(self, claim: Witness) -> str:
         """The reason why a written-out instance is not what the claim says, or an empty string."""

@@ -104,7 +104,7 @@ def of_claim(claim: Equation, seed: int) -> Counterexample | None:
     return described(smallest(found, judge), sides, claim.given)
 
 
-def veto_tight(claim: AtMost, seed: int) -> Counterexample | None:
+def veto_tight(claim: AtMost, seed: int, tries: int = 30) -> Counterexample | None:
     """An instance on which equality holds although a named entry is not 0, or fails although all of them are."""
     if claim.tight is None:
         return None
@@ -113,7 +113,7 @@ def veto_tight(claim: AtMost, seed: int) -> Counterexample | None:
     free = variables([claim.lhs, claim.rhs], claim.given)
     named = [t.tensor(*(i or Index("r", t.tensor.sizes[n]) for n, i in enumerate(t.slots))) for t in claim.tight]
     with flint.ctx.workprec(PRECISION):
-        for instance in instances([claim.lhs, claim.rhs], claim.given, Real, seed, 30, NARROW, bodies):
+        for instance in instances([claim.lhs, claim.rhs], claim.given, Real, seed, tries, NARROW, bodies, True):
             for env in itertools.islice(positions(instance, free), 6):
                 try:
                     instance.stand(env)
@@ -152,9 +152,13 @@ def veto_witness(claim: Witness) -> tuple[Counterexample | None, int]:
     with flint.ctx.workprec(PRECISION):
         try:
             instance.stand(claim.at)
+            told = len(instance.values), len(instance.lookups), len(instance.sizes)
             x, y = (instance.value(side, claim.at) for side in (claim.lhs, claim.rhs))
+            drawn = told != (len(instance.values), len(instance.lookups), len(instance.sizes))
         except (NotEvaluated, KeyError, IndexError):
-            return None, 0
+            drawn = True
+        if drawn:
+            return None, 0  # it is not all there
         wrong = apart(x, y) if claim.relation == "=" else x <= y if claim.relation == ">" else x >= y
         if not wrong:
             return None, 1

@@ -68,6 +68,8 @@ class Vetting:
         if (given.at_most and type(claim) not in (AtMost, Minimum)) or nonzero(given):
             return False
         aim = claim.lhs if type(claim) is Minimum else claim.rhs - claim.lhs
+        if same(aim, lift(0)):
+            return False
         own = [i for i in given.free if i in free_of(given.lhs, given.rhs)]
         choices = [[s for s in self.scope if s.size == i.size] for i in own]
         for places in itertools.islice(itertools.product(*choices), 64):
