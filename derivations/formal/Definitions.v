@@ -2,7 +2,7 @@
 
 From Coq Require Export Reals Permutation.
 From Coquelicot Require Export Coquelicot.
-From Bayesgrad Require Export Algebra.
+From Bayesgrad Require Export FieldFormulas.
 Export OverR.
 Open Scope R_scope.
 

@@ -12,11 +12,11 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from derivations.formal import audit, coq, dependencies, hypotheses
+from derivations.formal import audit, coq, dependencies, hypotheses, sources
 from derivations.formal import coq_statements as statements
 from derivations.formal import rational_instances as instances
 from derivations.formal.coq_statements import FOLDER, Statement
@@ -90,6 +90,7 @@ def run(
         for s in expected
         if (extra := hypotheses.unlisted(s.text))
     ]
+    faults += (broken := sources.faults(source, sources.library_modules(coqc)))
     count = 0
 
     def report(done: coq.Compiled) -> None:
@@ -103,8 +104,10 @@ def run(
     usable = {name: place for name, place in where.items() if not compiled[place[0].removesuffix(".v")].error}
     say(f"comparing {len(expected)} theorems with their statements and listing their axioms")
     findings = _audit(folder, expected, usable, coqtop, bool(compiled["Statements"].error))
+    if broken:  # what Coq says of such sources proves nothing
+        findings = {name: replace(found, fault=found.fault or broken[0]) for name, found in findings.items()}
     agreements: Mapping[str, instances.Agreement] = {}
-    if compare and not compiled["Algebra"].error:
+    if compare and not compiled["FieldFormulas"].error:
         say(f"evaluating {len(instances.ROWS)} formulas over the rationals, beside bayesgrad")
         agreements = instances.compare(folder, coqtop)
     seconds = {name: time for done in compiled.values() for name, time in done.theorems.items()}

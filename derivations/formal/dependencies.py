@@ -38,7 +38,7 @@ def items(folder: Path = statements.FOLDER) -> dict[str, frozenset[str]]:
             continue  # the committed statements: no proof
         source = without_comments(path.read_text(encoding="utf-8"))
         starts = list(_ITEM.finditer(source))
-        for item, after in zip(starts, [*starts[1:], None], strict=True):
+        for item, after in zip(starts, [*starts, None][1:], strict=True):
             body = source[item.end() : after.start() if after else len(source)]
             found[item[2]] = found.get(item[2], frozenset()).union(_NAME.findall(body))
     return {name: used & found.keys() for name, used in found.items()}

@@ -2,6 +2,10 @@
 
 A premise is whatever stands to the left of an arrow, at any depth, also inside another premise. Each must match a row
 of :data:`LISTED`; the build refuses a statement with any other. Nothing in the list mentions a law's right-hand side.
+
+A binder can assume as much as an arrow does: ``forall (absurd : False), ...`` is ``False -> ...``. So the type that is
+written at a binder must be one of :data:`BINDER_TYPES`, and the type that Coq infers for one without is asked for
+(:mod:`derivations.formal.audit`).
 """
 
 from __future__ import annotations
@@ -9,9 +13,21 @@ from __future__ import annotations
 import re
 
 _BINDER_TYPE = re.compile(r"\((\w[\w' ]*) : (?:[^()]|\([^()]*\))*\)")
+_BINDER = re.compile(r"[({\[]\s*[\w' ]+? : ")
+_BARE_BINDER = re.compile(r"\b(?:forall|exists|fun)!? [\w' ]+? : ([^,=]*)")
 _DELIMITERS = (" -> ", ",", " in ", " /\\ ", " <=> ", " := ")
 _RANGE = r"\(\w'? <=? (?:\w+|length earlier)\)%nat"
 _FOR_ALL = rf"\(forall [\w' ]+, (?:{_RANGE} -> )+"
+
+# Numbers, indices, arrays, functions of arrays: each type is inhabited, so that none of them is a hypothesis.
+BINDER_TYPES = frozenset(
+    {
+        "nat", "R", "nat -> R", "nat -> nat", "nat -> bool", "nat -> nat -> bool", "nat -> nat -> R",
+        "nat -> nat -> nat -> R", "nat -> nat -> nat -> nat -> R", "R -> nat -> R", "R -> nat -> nat -> R", "R -> R",
+        "list nat", "list nat -> R", "list nat -> bool", "list (list nat)", "list (nat -> R)", "list (nat -> nat)",
+        "(nat -> R) -> R", "(nat -> nat -> R) -> R", "(nat -> nat -> nat -> R) -> R",
+    }
+)  # fmt: skip
 
 # (what the whole premise looks like, what it says)
 LISTED: tuple[tuple[str, str], ...] = (
@@ -104,9 +120,24 @@ def meaning(premise: str) -> str | None:
     return next((words for pattern, words in LISTED if re.fullmatch(pattern, premise)), None)
 
 
+def binder_types(text: str) -> tuple[str, ...]:
+    """Every type that is written at a bound variable, in order."""
+    source = " ".join(text.split())
+    found = []
+    for binder in _BINDER.finditer(source):
+        depth, at = 1, binder.end()
+        while at < len(source) and depth:
+            depth += {"(": 1, "{": 1, "[": 1, ")": -1, "}": -1, "]": -1}.get(source[at], 0)
+            at += 1
+        found.append((binder.start(), source[binder.end() : at - 1].strip()))
+    found += [(bare.start(), bare[1].strip()) for bare in _BARE_BINDER.finditer(source)]
+    return tuple(words for _, words in sorted(found))
+
+
 def unlisted(text: str) -> tuple[str, ...]:
-    """The premises of a proposition that no row of the list allows."""
-    return tuple(premise for premise in premises(text) if meaning(premise) is None)
+    """The premises of a proposition that no row of the list allows, and the binder types that are not listed."""
+    premised = [premise for premise in premises(text) if meaning(premise) is None]
+    return (*premised, *(f"a variable of type {kind}" for kind in binder_types(text) if kind not in BINDER_TYPES))
 
 
 def said(text: str) -> tuple[str, ...]:

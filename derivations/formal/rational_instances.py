@@ -1,4 +1,4 @@
-"""The formulas of ``Algebra.v`` and the shipped functions, on the same rational numbers.
+"""The formulas of ``FieldFormulas.v`` and the shipped functions, on the same rational numbers.
 
 The theorems' right-hand sides are definitions of a functor that Coq instantiates twice: over R, where the theorems are
 proved, and over Q, where it computes. Random small instances (a fixed seed) go through three hands: Coq over Q, the
@@ -344,7 +344,7 @@ def listed(values: Iterable[Fraction]) -> str:
 
 PREAMBLE = """From Coq Require Import List QArith Qreduction.
 Import ListNotations.
-From Bayesgrad Require Import Algebra.
+From Bayesgrad Require Import FieldFormulas.
 Open Scope Q_scope.
 Definition at2 (rows : list (list Q)) (i j : nat) : Q := nth j (nth i rows nil) 0.
 Definition table n m (f : nat -> nat -> Q) : list Q := flat_map (fun i => map (f i) (seq 0 m)) (seq 0 n).
