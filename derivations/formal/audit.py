@@ -42,6 +42,13 @@ CONSTANTS: Mapping[str, tuple[str, str]] = {
     "Classical_Prop.classic": ("Coq.Logic.Classical_Prop.classic", "forall P : Prop, P \\/ ~ P"),
 }
 
+# How Coq writes the real numbers where nothing is imported; the last two are Coquelicot's names of the same type.
+_REALS = (
+    "Rdefinitions.RbaseSymbolsImpl.R",
+    "Hierarchy.NormedModule.sort Hierarchy.R_AbsRing Hierarchy.R_NormedModule",
+    "Hierarchy.AbsRing.sort Hierarchy.R_AbsRing",
+)
+
 # Prints the type of every leading variable of a statement that is not a premise; a proof as a variable is told apart.
 _BINDERS = """Ltac bayesgrad_audit_binders := lazymatch goal with
   | |- ?A -> _ => let S := type of A in lazymatch S with Prop => idtac | _ => idtac "@type" A end;
@@ -88,7 +95,7 @@ def script(statements: Iterable[Statement], where: Mapping[str, tuple[str, int]]
     lines += [f"Require {coq.LIBRARY}.{file}.\n" for file in ["Statements", *files]]
     lines.append(f"Set Printing Width 1000000.\n{_BINDERS}")
     for number, (name, (path, kind)) in enumerate(CONSTANTS.items()):
-        lines += [mark("locate", name), f"Locate Term {name}.\nDefinition known_{number} : {kind} := {path}.\n"]
+        lines += [mark("locate", name), f"Locate Term {name}.\nDefinition known_{number} : {kind} := @{path}.\n"]
     for statement in wanted:
         name, file = statement.name, where[statement.name][0].removesuffix(".v")
         expected, proved = f"{coq.LIBRARY}.Statements.Expected.{name}", f"{coq.LIBRARY}.{file}.{name}"
@@ -118,7 +125,10 @@ def confirmed(answers: str) -> frozenset[str]:
 
 def binders(answer: str) -> tuple[str, ...]:
     """What is wrong with the types of a statement's variables, as Coq inferred them."""
-    said = re.findall(r"^(@type|@proof) (.+)$", answer, re.M)
+    short = answer
+    for long in _REALS:
+        short = short.replace(long, "R")
+    said = re.findall(r"^(@type|@proof) (.+)$", short, re.M)
     clean = [(word, re.sub(r"^\((.*)\)$", r"\1", kind.strip()) if word == "@type" else kind) for word, kind in said]
     bad = [f"a variable of type {kind}" for word, kind in clean if word == "@proof" or kind not in BINDER_TYPES]
     return tuple(dict.fromkeys([*bad, *(["variables that Coq does not show"] if "Error" in answer else [])]))

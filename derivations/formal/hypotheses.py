@@ -22,10 +22,10 @@ _FOR_ALL = rf"\(forall [\w' ]+, (?:{_RANGE} -> )+"
 # Numbers, indices, arrays, functions of arrays: each type is inhabited, so that none of them is a hypothesis.
 BINDER_TYPES = frozenset(
     {
-        "nat", "R", "nat -> R", "nat -> nat", "nat -> bool", "nat -> nat -> bool", "nat -> nat -> R",
-        "nat -> nat -> nat -> R", "nat -> nat -> nat -> nat -> R", "R -> nat -> R", "R -> nat -> nat -> R", "R -> R",
-        "list nat", "list nat -> R", "list nat -> bool", "list (list nat)", "list (nat -> R)", "list (nat -> nat)",
-        "(nat -> R) -> R", "(nat -> nat -> R) -> R", "(nat -> nat -> nat -> R) -> R",
+        "nat", "nat -> nat", "nat -> bool", "nat -> nat -> bool", "nat -> nat -> nat -> bool",
+        "R", "nat -> R", "nat -> nat -> R", "nat -> nat -> nat -> R", "nat -> nat -> nat -> nat -> R",
+        "R -> nat -> R", "R -> nat -> nat -> R", "(nat -> nat -> R) -> R", "(nat -> nat -> nat -> R) -> R",
+        "list nat", "list (list nat)", "list nat -> R",
     }
 )  # fmt: skip
 
