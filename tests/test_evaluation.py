@@ -173,3 +173,18 @@ def test_balls_that_touch_refute_nothing():
     claim = AtMost(log(exp(c()) + 1) - log(exp(c()) + 1), lift(0))
     assert check(claim, Chain(lift(0))).word != "refuted"
     assert differs(log(lift(2)) * 2, log(lift(4)), (), kind=Real, seed=0, tries=3, spread=3)[0] is None
+
+
+def test_a_slope_whose_ball_holds_0_counts():
+    """a (1 - a) where a is 1 but for exp(-300): left out, the slopes of a row would not add up to 0."""
+    a = Tensor("a", (n,), body=lambda p: exp(x(p)) * inv(total(lambda r: exp(x(r)), over=n)))
+    u = Tensor("u", (n,))
+    loss = Tensor("L", through=(a, u))
+    for claim in (
+        Equation(total(lambda p: Diff(total(lambda r: a(r) * u(r), over=n), x(p)), over=n), lift(0)),
+        Equation(total(lambda p: Diff(loss(), x(p)), over=n), lift(0)),
+    ):
+        for seed in range(5):
+            found, compared = differs(claim.lhs, claim.rhs, (), kind=Real, seed=seed, tries=30, spread=300)
+            assert found is None, (found.left, found.right)
+            assert compared

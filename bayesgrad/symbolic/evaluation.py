@@ -66,6 +66,11 @@ def rational(value: Fraction) -> Number:
     return flint.fmpq(value.numerator, value.denominator)
 
 
+def nothing(value: Number) -> bool:
+    """Whether a number is 0 for certain. A ball that holds 0 is not, and is not != 0 either: that is no negation of ==."""
+    return bool(value == 0)
+
+
 def inverse(value: Number) -> Number:
     """1/x with 1/0 = 0; a ball that holds 0 has none."""
     if value == 0:
@@ -246,7 +251,7 @@ class Instance:
                 out = ZERO
                 for n, factor in enumerate(factors):
                     one = d(factor)
-                    if one != 0:
+                    if not nothing(one):
                         out = out + one * self.value(Mul((*factors[:n], *factors[n + 1 :])), env)
                 return out
             case Pow(base, exponent):
@@ -349,7 +354,7 @@ class Instance:
         todo = positions(self, slots) if own is None else [dict(zip(slots, own, strict=True))]
         for env in todo:
             one = self.slope(g(*slots), env, wrt)
-            if one != 0:
+            if not nothing(one):
                 out = out + self.value(u(*slots), env) * one
         return out
 
