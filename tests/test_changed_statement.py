@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-RIGHT = "H.a(i, j) * (H.b(i, j) - H.bbar(i)), sample="
-WRONG = "H.a(i, j) * (H.b(i, j) + H.bbar(i)), sample="
+RIGHT = "right = a[i, j] * (b[i, j] - bbar[i])\n"
+WRONG = "right = a[i, j] * (b[i, j] + bbar[i])\n"
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = tmp_path_factory.mktemp("checkout")
     for package in ("bayesgrad", "derivations"):
         shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__", "build"))
-    source = copy / "derivations" / "attention.py"
+    source = copy / "derivations" / "attention" / "routing_law.py"
     text = source.read_text(encoding="utf-8")
     assert text.count(RIGHT) == 1
     source.write_text(text.replace(RIGHT, WRONG), encoding="utf-8")

@@ -57,7 +57,8 @@ CHECKED = {
     "worst_error?": Maybe(float), "worst_in_tolerance?": Maybe(float), "tolerance?": Maybe(float), "statement?": str,
     "cells?": ANY, "seconds?": float,
 }  # fmt: skip
-REJECTED = {"rejected": int, "total": int, "survivors": [str], "laws?": {"*": {"verdict": str, "*": ANY}}}
+REJECTION = {"verdict": str, "kind?": str, "why?": str, "counterexample?": Maybe(str), "*": ANY}
+REJECTED = {"rejected": int, "total": int, "survivors": [str], "laws?": {"*": REJECTION}}
 MUTANTS = {
     "killed": int, "total": int, "explained": int, "operators": {"*": {"killed": int, "total": int}},
     "survivors": [

@@ -67,7 +67,7 @@ def rational(value: Fraction) -> Number:
 
 
 def nothing(value: Number) -> bool:
-    """Whether a number is 0 for certain. A ball that holds 0 is not, and is not != 0 either: that is no negation of ==."""
+    """Whether a number is 0 for certain: of a ball that holds 0, neither == 0 nor != 0 is true."""
     return bool(value == 0)
 
 

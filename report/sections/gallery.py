@@ -35,7 +35,7 @@ def build(context: Context) -> list[Section]:
     blocks: list[doc.Block] = [
         Para((Msg("summary.gallery"),), kind="lead"),
         Para(told),
-        Table(header, tuple(rows), "llrl", name="gallery", widths=(1.3, 1.4, 0.6, 2)),
+        Table(header, tuple(rows), "llrl", name="gallery", widths=(1.8, 1.3, 0.6, 1.8)),
         *_smallest(record),
         Para((Text("Again: "), Code("python -m checks.gallery"))),
     ]
