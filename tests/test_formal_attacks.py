@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from derivations.formal import audit, build, coq, hypotheses, sources
+from derivations.formal import audit, build, commands, coq, hypotheses
 from derivations.formal import coq_statements as statements
 from tests._needed import needed
 
@@ -19,9 +19,9 @@ EVERY_SLOPE = "forall (F : R -> R) x G, is_derive F x G"
 
 def test_no_source_of_ours_assumes_anything_or_has_a_library_modules_name():
     needed(shutil.which("coqc"), coq.PACKAGES)
-    library = sources.library_modules()
+    library = commands.library_modules()
     assert {"Classical_Prop", "Reals", "Coquelicot"} <= library
-    assert sources.faults(statements.FOLDER, library) == []
+    assert commands.faults(statements.FOLDER, library) == []
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_no_source_of_ours_assumes_anything_or_has_a_library_modules_name():
     ],
 )
 def test_a_command_that_assumes_or_disarms_is_found(source):
-    assert sources.assuming(source)
+    assert commands.assuming(source)
 
 
 @pytest.mark.parametrize(
@@ -69,12 +69,12 @@ def test_a_command_that_assumes_or_disarms_is_found(source):
     ],
 )
 def test_what_is_local_or_talked_about_is_not(source):
-    assert sources.assuming(source) == []
+    assert commands.assuming(source) == []
 
 
 def test_a_file_with_a_library_modules_name_is_refused(tmp_path):
     (tmp_path / "Classical_Prop.v").write_text("Definition one := 1.\n")
-    (fault,) = sources.faults(tmp_path, frozenset({"Classical_Prop"}))
+    (fault,) = commands.faults(tmp_path, frozenset({"Classical_Prop"}))
     assert "Classical_Prop.v has the name of a library module" in fault
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from derivations.formal import audit, coq, dependencies, hypotheses, sources
+from derivations.formal import audit, commands, coq, dependencies, hypotheses
 from derivations.formal import coq_statements as statements
 from derivations.formal import rational_instances as instances
 from derivations.formal.coq_statements import FOLDER, Statement
@@ -90,7 +90,7 @@ def run(
         for s in expected
         if (extra := hypotheses.unlisted(s.text))
     ]
-    faults += (broken := sources.faults(source, sources.library_modules(coqc)))
+    faults += (broken := commands.faults(source, commands.library_modules(coqc)))
     count = 0
 
     def report(done: coq.Compiled) -> None:
