@@ -46,7 +46,7 @@ lint: $(READY)   ## ruff, mypy (strict for the core), who may import whom, gener
 full: $(READY)   ## run the experiments at full size (hours) and write report/records/
 	@$(PY) -m bayesgrad.training run --size full
 
-docs: $(READY)   ## write every generated file: docs/api.md, docs/catalogue.md, bayesgrad/catalogue.json
+docs: $(READY)   ## write every generated file: the catalogue, the book of claims, the API page
 	@$(PY) -m docs.generated
 
 bench: $(READY)  ## speed, memory, import time, sampling, training and accuracy beside their budgets; writes docs/benchmarks.md

@@ -22,7 +22,6 @@ from bayesgrad.symbolic import arrays
 from bayesgrad.symbolic.terms import Diff, Entry, Term, tensors_of
 from bayesgrad.testing.engine import Check, Claim, Oracle, Tally, run
 from checks import kept, kept_draws
-from checks.evidence import law_name
 from checks.profiles import Profile
 from derivations import laws
 from derivations.wrong_laws import wrong_laws
@@ -54,7 +53,7 @@ def statement_of(label: str) -> dict[str, Claim]:
 
 def wrong_laws_of(label: str) -> dict[str, Claim]:
     """part/id -> what a wrong law of a label says, as a function of named tensors."""
-    return {law_name(row): _claim(row.part, row.right) for row in wrong_laws(label)}
+    return {row.name: _claim(row.part, row.right) for row in wrong_laws(label)}
 
 
 class Evaluation(arrays.Evaluation):

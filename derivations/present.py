@@ -162,7 +162,7 @@ def as_latex(label: str) -> str:
 def as_dict(label: str, *, refute: bool = True) -> dict[str, Any]:
     """The result as evidence: verdict, reason, detail and seconds."""
     found = law(label)
-    holds = not any(v.reason for v in found.verdicts)  # a near miss of what fails itself says nothing
+    holds = not any(v.reason for v in found.verdicts)  # a wrong law beside what fails itself says nothing
     reasons = [f"{p.name}: {v.reason}" for p, v in zip(found.parts, found.verdicts, strict=True) if v.reason]
     examples = [gathered(str(v.counterexample)) for v in found.verdicts if v.counterexample]
     return {

@@ -1,6 +1,6 @@
 """Harmless rewritings: a law written otherwise is the same law, and its proof must still go through.
 
-The converse of the near misses. A seeded generator changes both sides of a claim by
+The converse of the wrong laws. A seeded generator changes both sides of a claim by
 
     renaming       sum_j f(j) = sum_k f(k)                      reordering   x y = y x, sum_i sum_j = sum_j sum_i
     distribution   x (y + z) = x y + x z                        splitting    sum_j (f + g) = sum_j f + sum_j g

@@ -66,6 +66,11 @@ def wrong_laws(label: str) -> tuple[WrongLaw, ...]:
     )
 
 
+def wrong_names(label: str) -> list[str]:
+    """The names of a label's rows, without a proof: part/word, as :attr:`WrongLaw.name`."""
+    return [f"{part}/{word}" for changes in result(label).changes for part, word, *_ in changes()]
+
+
 def all_wrong_laws() -> tuple[WrongLaw, ...]:
     """Every row of every result, label by label."""
     return tuple(row for label in labels() for row in wrong_laws(label))

@@ -25,6 +25,13 @@ def _catalogue() -> str:
     return source()
 
 
+def _book() -> str:
+    from bayesgrad.symbolic.certificate import dumps
+    from derivations.certificates import claims
+
+    return dumps(claims().json)
+
+
 def _reference() -> str:
     from docs.api_reference import reference
 
@@ -34,6 +41,7 @@ def _reference() -> str:
 GENERATED: dict[str, Callable[[], str]] = {
     "bayesgrad/catalogue.json": _data,
     "docs/catalogue.md": _catalogue,
+    "bayesgrad/symbolic/book.json": _book,
     "docs/api.md": _reference,
 }
 """File from the root, and the function that returns its text. README's tables come from evidence: `make readme`."""

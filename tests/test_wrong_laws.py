@@ -9,7 +9,7 @@ import pytest
 from bayesgrad.symbolic.proof import AtMost, Equation
 from bayesgrad.symbolic.terms import indices_of
 from derivations import laws
-from derivations.wrong_laws import all_wrong_laws, wrong_laws
+from derivations.wrong_laws import all_wrong_laws, wrong_laws, wrong_names
 
 ROWS = all_wrong_laws()
 
@@ -18,6 +18,8 @@ def test_rows_are_named_once_and_belong_to_a_label_of_the_book():
     names = collections.Counter(row.id for row in ROWS)
     assert [name for name, count in names.items() if count > 1] == []
     assert all(row.id.startswith(row.label + "/") for row in ROWS)
+    for label in {row.label for row in ROWS}:
+        assert wrong_names(label) == [row.name for row in ROWS if row.label == label]
     assert {row.label for row in ROWS} <= set(laws.labels())
 
 

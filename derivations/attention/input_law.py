@@ -46,9 +46,9 @@ def _self_attention() -> Part:
         + _pullback(H, laws.values, H.W_V, d_v, row)
     )
     branches = [
-        (H.q, H.W_Q, H.b_Q, laws.queries),
-        (H.key, H.W_K, H.b_K, laws.keys),
-        (H.v, H.W_V, H.b_V, laws.values),
+        (H.q, H.W_Q, H.c_Q, laws.queries),
+        (H.key, H.W_K, H.c_K, laws.keys),
+        (H.v, H.W_V, H.c_V, laws.values),
     ]
     claim, proof = _inputs(H, H.x(row, f), H.x, branches, right, row)
     return Part(
@@ -61,11 +61,11 @@ def _cross_attention(which: str) -> Part:
     query, key, value = (equation(f"attention.{x}-law") for x in ("query", "key", "value"))
     if which == "x":
         row = Index("i", H.rows)
-        x, branches = H.x, [(H.q, H.W_Q, H.b_Q, query)]
+        x, branches = H.x, [(H.q, H.W_Q, H.c_Q, query)]
         right = _pullback(H, query, H.W_Q, d_k, row)
     else:
         row = Index("j", H.columns)
-        x, branches = H.memory, [(H.key, H.W_K, H.b_K, key), (H.v, H.W_V, H.b_V, value)]
+        x, branches = H.memory, [(H.key, H.W_K, H.c_K, key), (H.v, H.W_V, H.c_V, value)]
         right = _pullback(H, key, H.W_K, d_k, row) + _pullback(H, value, H.W_V, d_v, row)
     claim, proof = _inputs(H, x(row, f), x, branches, right, row)
     says = "The input of the queries." if which == "x" else "The input of keys and values, in cross-attention."

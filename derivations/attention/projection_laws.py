@@ -38,7 +38,7 @@ def _projection(
         total(lambda r: x(r, f) * gradient(r, component), over=row.size),
     )
     over = (out.sizes[0], out.sizes[1])
-    offset = {"W_Q": H.b_Q, "W_K": H.b_K, "W_V": H.b_V}[W.name]
+    offset = {"W_Q": H.c_Q, "W_K": H.c_K, "W_V": H.c_V}[W.name]
     proof = (
         Chain(claim.lhs)
         .through(
@@ -87,26 +87,26 @@ def proof() -> list[Part]:
 def _value_bias(H: Head, law: Equation) -> Part:
     """A value bias gets the upstream gradient of every row that attends to something, weighted by its total weight."""
     claim = Equation(
-        Diff(H.L(), H.b_V(c)),
+        Diff(H.L(), H.c_V(c)),
         total(lambda i: total(lambda j: H.a(i, j), over=H.columns) * H.u(i, c), over=H.rows),
     )
     over = (H.columns, d_v)
     proof = (
         Chain(claim.lhs)
         .through(
-            total(lambda r, h: Diff(H.L(), H.v(r, h)) * Diff(H.v(r, h), H.b_V(c)), over=over),
+            total(lambda r, h: Diff(H.L(), H.v(r, h)) * Diff(H.v(r, h), H.c_V(c)), over=over),
             "it acts through the values alone",
             H.v,
         )
         .definition(
             total(
-                lambda r, h: Diff(H.L(), H.v(r, h)) * Diff(H.projected(H.memory, H.W_V, r, h) + H.b_V(h), H.b_V(c)),
+                lambda r, h: Diff(H.L(), H.v(r, h)) * Diff(H.projected(H.memory, H.W_V, r, h) + H.c_V(h), H.c_V(c)),
                 over=over,
             ),
             "it is added to every value",
             H.v,
         )
-        .differentiate(total(lambda r, h: Diff(H.L(), H.v(r, h)) * delta(h, c), over=over), "with slope one", H.b_V)
+        .differentiate(total(lambda r, h: Diff(H.L(), H.v(r, h)) * delta(h, c), over=over), "with slope one", H.c_V)
         .rewrite(total(lambda r: _at(law, r, c), over=H.columns), "the value law", law)
         .algebra(claim.rhs, "sum over keys first")
     )

@@ -1,6 +1,6 @@
 """Family B, the outer layers: read-out, projections and inputs.
 
-z_i = g_i W_O + c_O     r_i = dL/dz_i = tau_i p_i - t_i     q_i = x_i W_Q + b_Q, k_j and v_j likewise from x'
+z_i = g_i W_O + c_O     r_i = dL/dz_i = tau_i p_i - t_i     q_i = x_i W_Q + c_Q, k_j and v_j likewise from x'
 """
 
 from __future__ import annotations

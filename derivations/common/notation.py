@@ -1,6 +1,6 @@
 """The letters: sizes, indices and tensors of one attention head, as the proofs use them.
 
-    q_ie = sum_f x_if W_Q,fe (+ b_Q,e)   k, v likewise from x'    s_ij = scale * sum_e q_ie k_je + beta_ij
+    q_ie = sum_f x_if W_Q,fe (+ c_Q,e)   k, v likewise from x'    s_ij = scale * sum_e q_ie k_je + beta_ij
     a_ij = M_ij exp(s_ij) / Z_i          Z_i = sum_k M_ik exp(s_ik)
     g_ic = sum_j a_ij v_jc               L = L(g), u_ic = dL/dg_ic: any downstream network
     b_ij = sum_c u_ic v_jc               bbar_i = sum_j a_ij b_ij       A_ij = bbar_i - b_ij
@@ -45,18 +45,18 @@ class Head:
         )
         self.x = Tensor("x", (rows, d_x))
         self.memory = self.x if shared else Tensor("x'", (columns, d_x))
-        self.W_Q, self.b_Q = Tensor("W_Q", (d_x, d_k), tex="W^Q"), Tensor("b_Q", (d_k,), tex="b^Q")
-        self.W_K, self.b_K = Tensor("W_K", (d_x, d_k), tex="W^K"), Tensor("b_K", (d_k,), tex="b^K")
-        self.W_V, self.b_V = Tensor("W_V", (d_x, d_v), tex="W^V"), Tensor("b_V", (d_v,), tex="b^V")
+        self.W_Q, self.c_Q = Tensor("W_Q", (d_x, d_k), tex="W^Q"), Tensor("c_Q", (d_k,), tex="c^Q")
+        self.W_K, self.c_K = Tensor("W_K", (d_x, d_k), tex="W^K"), Tensor("c_K", (d_k,), tex="c^K")
+        self.W_V, self.c_V = Tensor("W_V", (d_x, d_v), tex="W^V"), Tensor("c_V", (d_v,), tex="c^V")
         self.M = Tensor("M", (rows, columns), "indicator")
         self.bias = Tensor("beta", (rows, columns), tex=r"\beta")
         self.scale = Tensor("scale", tex=r"\varsigma")
-        self.q = Tensor("q", (rows, d_k), body=lambda i, e: self.projected(self.x, self.W_Q, i, e) + self.b_Q(e))
+        self.q = Tensor("q", (rows, d_k), body=lambda i, e: self.projected(self.x, self.W_Q, i, e) + self.c_Q(e))
         self.key = Tensor(
-            "k", (columns, d_k), body=lambda j, e: self.projected(self.memory, self.W_K, j, e) + self.b_K(e)
+            "k", (columns, d_k), body=lambda j, e: self.projected(self.memory, self.W_K, j, e) + self.c_K(e)
         )
         self.v = Tensor(
-            "v", (columns, d_v), body=lambda j, c: self.projected(self.memory, self.W_V, j, c) + self.b_V(c)
+            "v", (columns, d_v), body=lambda j, c: self.projected(self.memory, self.W_V, j, c) + self.c_V(c)
         )
         self.s = Tensor("s", (rows, columns), body=lambda i, j: self.scale() * self.product(i, j) + self.bias(i, j))
         self.Z = Tensor(

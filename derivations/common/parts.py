@@ -1,4 +1,4 @@
-"""The tables of near misses, family by family: what people get wrong, written as terms."""
+"""Parts of a law by name, for the wrong laws that change them."""
 
 from __future__ import annotations
 

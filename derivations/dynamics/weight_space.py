@@ -55,15 +55,15 @@ def proof() -> list[Part]:
     )
     claim = instance_of("dynamics.weight-space", claim, proof)
     both = Equation(
-        move - eta() * Diff(H.L(), H.b_V(c)), -(eta() * total(lambda l: (gram(j, l) + 1) * pull(l, c), over=m))
+        move - eta() * Diff(H.L(), H.c_V(c)), -(eta() * total(lambda l: (gram(j, l) + 1) * pull(l, c), over=m))
     )
     both_proof = (
         Chain(both.lhs)
         .rewrite(
-            claim.rhs - eta() * Diff(H.L(), H.b_V(c)),
+            claim.rhs - eta() * Diff(H.L(), H.c_V(c)),
             "the step of the matrix",
             claim,
-            lambda hole: whole(claim)(hole) - eta() * Diff(H.L(), H.b_V(c)),
+            lambda hole: whole(claim)(hole) - eta() * Diff(H.L(), H.c_V(c)),
         )
         .rewrite(
             claim.rhs - eta() * total(lambda i: total(lambda j: H.a(i, j), over=m) * H.u(i, c), over=n),
