@@ -7,6 +7,7 @@ from typing import Any
 
 from bayesgrad import evidence as files
 from bayesgrad.theorems import THEOREMS
+from derivations.wrong_laws import wrong_names
 
 SOURCES = (
     "bayesgrad/*.py",
