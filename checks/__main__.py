@@ -112,8 +112,10 @@ def _audit(fragment: Mapping[str, Any] | None, stale: str) -> int:
         print(f"nothing to audit: {stale}; run python -m checks first")
         return 1
     from checks import registry, replay
+    from derivations import laws
 
     began = time.perf_counter()
+    laws.state_only()
     registry.load_checks()
     found = list(replay.audit(fragment, random.Random()))
     for sentence in found:

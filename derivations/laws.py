@@ -89,8 +89,26 @@ _CHECKED: dict[
 ] = {}  # the objects keep their ids from being used again
 
 
+NOT_ASKED = Verdict("undecided", "this process states the laws and asks for no proof")
+_STATED = False
+
+
+def state_only() -> None:
+    """From now on this process states the laws and proves none: no verdict of it says proved.
+
+    For commands that only evaluate statements, and whose proofs have a command of their own. Raises ProofError after a
+    proof was asked for, so that no process mixes both.
+    """
+    global _STATED
+    if _CHECKED and not _STATED:
+        raise ProofError("state_only: this process has asked for proofs already; say it before the first law")
+    _STATED = True
+
+
 def _checked(claim: Equation, proof: Chain) -> Verdict:
     """The kernel's verdict, asked for once a claim and proof."""
+    if _STATED:
+        return NOT_ASKED
     at = id(claim), id(proof)
     if at not in _CHECKED:
         _CHECKED[at] = claim, proof, kernel.check(claim, proof)
@@ -102,7 +120,7 @@ def equation(label: str, part: str = "") -> Equation:
     found = law(label)
     for candidate, verdict in zip(found.parts, found.verdicts, strict=True):
         if candidate.name == part or not part:
-            if verdict.word != "proved":
+            if verdict.word != "proved" and verdict is not NOT_ASKED:
                 raise Unproved(label, candidate, verdict)
             return candidate.claim
     for candidate, verdict in zip(found.parts, found.verdicts, strict=True):
@@ -115,7 +133,7 @@ def instance_of(label: str, claim: Equation, proof: Chain) -> Equation:
     """Prove one more case of a lemma that is stated for any set, by the same proof; it counts as a use of the lemma."""
     _OWNER[id(claim)] = label
     verdict = _checked(claim, proof)
-    if verdict.word != "proved":
+    if verdict.word != "proved" and verdict is not NOT_ASKED:
         raise Unproved(label, Part("what does not hold", claim, proof), verdict)
     return claim
 

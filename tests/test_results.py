@@ -201,3 +201,19 @@ print(laws.law("softmax.jacobian").word, laws.law("attention.weight-gradient").w
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=FOLDER.parent, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [str(len(results())), "undecided", "proved"]
+
+
+STATED = """
+from derivations import laws
+laws.state_only()
+words = {verdict.word for label in ("softmax.fisher", "attention.routing-law") for verdict in laws.law(label).verdicts}
+print(words, laws.law("attention.routing-law").uses)
+"""
+
+
+def test_a_process_that_only_states_says_proved_of_nothing():
+    said = subprocess.run([sys.executable, "-c", STATED], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert said == "{'undecided'} ()\n"
+    laws.law("softmax.fisher")
+    with pytest.raises(ProofError, match="has asked for proofs already"):
+        laws.state_only()
