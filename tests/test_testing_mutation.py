@@ -15,6 +15,9 @@ LAW = re.compile(r"(def score_gradient_of\(.*?\n    return )([^\n]*)\n", re.DOTA
 """The routing law, as every gradient takes it."""
 
 
+CHECKS = [f"checks/check_attention.py::check_{name}" for name in ("routing_law", "value_law")]
+
+
 def test_the_flipped_sign_of_the_routing_law_is_found_and_named(tmp_path: Path) -> None:
     for part in ("bayesgrad", "checks", "derivations"):
         shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__", "formal"))
@@ -25,7 +28,7 @@ def test_the_flipped_sign_of_the_routing_law_is_found_and_named(tmp_path: Path) 
     law.write_text(LAW.sub(r"\1-(\2)\n", text), encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "checks/check_attention.py", "-q", "-p", "no:cacheprovider"],
+        [sys.executable, "-m", "pytest", *CHECKS, "--part", "-q", "-p", "no:cacheprovider"],
         cwd=tmp_path,
         env=environment,
         capture_output=True,

@@ -220,7 +220,7 @@ def mutants_of(module: ModuleType) -> Iterator[Mutant]:
     for definition in tree.body:
         if not isinstance(definition, ast.FunctionDef) or definition.name not in functions:
             continue
-        original, seen = functions[definition.name].__code__, set()
+        original, seen = functions[definition.name].__code__, {ast.unparse(definition)}
         count: collections.Counter[str] = collections.Counter()
         for node, path in _places(definition):
             for operator, change in OPERATORS.items():
@@ -228,7 +228,7 @@ def mutants_of(module: ModuleType) -> Iterator[Mutant]:
                     changed = copy.deepcopy(definition)
                     _put(changed, path, copy.deepcopy(new))
                     text = ast.unparse(changed)
-                    if text in seen or text == ast.unparse(definition):
+                    if text in seen:
                         continue
                     seen.add(text)
                     code = _compiled(changed, module, source)
@@ -249,7 +249,7 @@ def mutants_of(module: ModuleType) -> Iterator[Mutant]:
 
 
 def _compiled(definition: ast.FunctionDef, module: ModuleType, source: str) -> CodeType | None:
-    bare = copy.deepcopy(definition)
+    bare = copy.copy(definition)
     bare.decorator_list = []
     future = ast.ImportFrom("__future__", [ast.alias("annotations")], 0)
     tree = ast.fix_missing_locations(ast.Module([future, bare], []))
