@@ -79,7 +79,7 @@ def test_any_executor_gives_the_same_numbers(tmp_path):
 
 
 def test_a_killed_worker_loses_nothing(tmp_path):
-    todo = jobs(2, steps=1200, checkpoint_every=50, evaluate_every=1200)
+    todo = jobs(2, steps=800, checkpoint_every=50, evaluate_every=800)
     killed = []
 
     def watch(active):
@@ -144,8 +144,8 @@ def test_a_cluster_that_loses_a_worker_loses_no_run(tmp_path):
     try:
         address, *pids = cluster.stdout.readline().split()
         config = tmp_path / "toy.json"
-        config.write_text(json.dumps(TOY.as_json() | {"steps": 1000, "evaluate_every": 1000, "checkpoint_every": 50}))
-        command = [*PYTHON, "run", str(config), "--seeds", "4", "--runs"]
+        config.write_text(json.dumps(TOY.as_json() | {"steps": 500, "evaluate_every": 500, "checkpoint_every": 50}))
+        command = [*PYTHON, "run", str(config), "--seeds", "3", "--runs"]
         sweeping = subprocess.Popen(
             [*command, str(tmp_path / "cluster"), "--scheduler", address], cwd=ROOT, stdout=subprocess.PIPE, text=True
         )
@@ -158,7 +158,7 @@ def test_a_cluster_that_loses_a_worker_loses_no_run(tmp_path):
         assert sweeping.returncode == 0, output
     finally:
         cluster.communicate(timeout=300)
-    todo = [runs.Job("own", "toy", from_json(json.loads(config.read_text())), seed) for seed in range(4)]
+    todo = [runs.Job("own", "toy", from_json(json.loads(config.read_text())), seed) for seed in range(3)]
     undisturbed(todo, tmp_path / "local")
     assert figures(todo, tmp_path / "cluster") == figures(todo, tmp_path / "local")
 
