@@ -11,6 +11,7 @@ import pytest
 from sympy import Eq, Sum
 
 from bayesgrad.symbolic.index_calculus import key
+from bayesgrad.symbolic.proof import ProofError
 from bayesgrad.symbolic.terms import Diff, exp, inv, total
 from bayesgrad.theorems import THEOREMS
 from derivations import catalogue, laws, skeleton
