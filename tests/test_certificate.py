@@ -21,6 +21,7 @@ ROOT = certificates.ROOT
 SHUFFLED = """
 from derivations import certificates, laws
 from bayesgrad.symbolic.certificate import dumps
+laws.state_only()
 labels = laws.labels()
 for label in reversed(labels):
     laws.law(label)
