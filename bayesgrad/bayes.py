@@ -504,7 +504,8 @@ def sticky_markov_predictive(
     from_middle = (xp.expand_dims(wide_x, axis=-2) - xp.expand_dims(middle, axis=-3)) / noise
     with _arrays.quiet(xp):
         exponent = xp.sum(from_middle * xp.expand_dims(gap / noise, axis=-3), axis=-1)
-    # Beyond any number one state is certain against another: finite, so that no inf - inf comes of it.
+    # Beyond any number one state is certain against the first: finite, so that no inf - inf comes of it. (Two that are
+    # beyond any number on the same side stay tied, which takes observations and means whose product passes 1e308.)
     most = float(xp.finfo(exponent.dtype).max) / 4
     exponent = xp.where(exponent > most, xp.full_like(exponent, most), exponent)
     exponent = xp.where(exponent < -most, xp.full_like(exponent, -most), exponent)

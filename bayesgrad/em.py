@@ -176,7 +176,8 @@ def em_identity(
     r0, l0, l1 = _arrays.multiply_in(xp, pi, -c0), _loss(xp, pi, c0), _loss(xp, pi, c1)
     # log(r0/r1) = (c1 - c0) - (l1 - l0) component by component: no division, no log 0.
     # A component without responsibility takes no part, even where its costs are infinite.
-    moved = c1 - c0 if _arrays.symbolic(xp) else xp.where(r0 == 0, xp.zeros_like(c0), _difference(xp, c1, c0))
+    moved = _difference(xp, c1, c0)
+    moved = moved if _arrays.symbolic(xp) else xp.where(r0 == 0, xp.zeros_like(c0), moved)
     ratio = moved - xp.expand_dims(l1 - l0, axis=-1)
     parts = l1 - l0, xp.sum(r0 * moved, axis=-1), xp.sum(r0 * ratio, axis=-1)
     return EmIdentity(*_arrays.narrow_all(xp, priors, *parts))

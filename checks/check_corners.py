@@ -77,6 +77,40 @@ def check_functions_without_keys() -> None:
     assert bayesgrad.cross_entropy(np.zeros((0, 3)), np.zeros((0, 3))).loss == 0
 
 
+def check_a_common_offset_costs_no_digits() -> None:
+    """Weights that sum to 1: what all compatibilities of a row have in common changes no advantage, and rounds none."""
+    a = bayesgrad.softmax(np.array([[0.0, 0.3, -1.7, 2.0], [3.0, 0.1, 0.2, 0.3]]))
+    b = np.array([[0.0, 1.0, 2.0, -1.0], [2.0, 0.0, 1.0, 1.0]])
+    for shift in (2.0**30, -(2.0**30)):
+        for law in (bayesgrad.advantage, bayesgrad.score_gradient):
+            assert np.allclose(law(a, b + shift), law(a, b), rtol=0, atol=1e-14)
+
+
+def check_values_without_width() -> None:
+    """d_v = 0: there is nothing to add up, and every gradient that has entries is 0."""
+    for lead in ((), (2,), (1, 3)):
+        q, k, v, u = (np.ones((*lead, *inner)) for inner in ((2, 4), (3, 4), (3, 0), (2, 0)))
+        got = bayesgrad.attention_gradients(q, k, v, u)
+        assert got.values.shape == v.shape
+        for found in (got.weights, got.scores, got.queries, got.keys):
+            assert found.size
+            assert not found.any()
+
+
+def check_the_bias_of_a_block() -> None:
+    """A block with an additive bias returns its gradient, which is that of the scores; one without has none."""
+    rng = np.random.default_rng(0)
+    x, W_Q, W_K, W_V, W_O, bias = (rng.normal(size=s) for s in ((3, 2), (2, 2), (2, 2), (2, 2), (2, 4), (3, 3)))
+    block = lambda **more: bayesgrad.attention_block_gradients(
+        x, W_Q, W_K, W_V, W_O, targets=np.array([0, 1, 3]), intermediates=True, **more
+    )
+    got = block(bias=bias)
+    assert got.attention is not None
+    assert np.array_equal(got.bias, got.attention.gradients.scores[0])
+    assert np.abs(got.bias).max() > 1e-3
+    assert block().bias is None
+
+
 def check_functions_on_empty_rows() -> None:
     """A row that sees nothing: weights 0, log-sum-exp -inf, bounds and directions 0; the other row is unaffected."""
     s, b = np.array([[1.0, 2.0, 0.5], [0.25, -1.0, 3.0]]), np.array([[0.5, -1.0, 2.0], [1.0, 2.0, 4.0]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 
-from bayesgrad import bayes
+from bayesgrad import bayes, em
 
 
 def check_missed_mass() -> None:
@@ -44,6 +44,40 @@ def check_likelihoods_that_underflow() -> None:
     got = bayes.sticky_markov_predictive(far, means, P, initial=start)
     assert np.allclose(got, P[::-1], rtol=1e-15)
     assert bayes.sticky_markov_predictive(far[:0], means, P, initial=start).shape == (0, 2)
+
+
+def check_likelihoods_beyond_any_number() -> None:
+    """Exponents that overflow to either side: one state is certain, the other is out, and the one between them too.
+
+    They are taken against the first state; two that overflow to the same side against it stay tied.
+    """
+    P, start = np.array([[0.75, 0.25, 0.0], [0.125, 0.375, 0.5], [0.0, 0.25, 0.75]]), np.array([0.25, 0.5, 0.25])
+    means, far = np.array([[0.0], [1e10], [-1e10]]), np.array([[1e300], [-1e300], [1e300]])
+    for order in ([0, 1, 2], [0, 2, 1], [1, 2, 0]):
+        moved = P[np.ix_(order, order)]
+        got = bayes.sticky_markov_predictive(far[:1], means[order], moved, initial=start[order])
+        assert got.tolist() == [moved[order.index(1)].tolist()]
+    got = bayes.sticky_markov_predictive(far, means, np.full((3, 3), 1 / 3), initial=start)
+    assert np.allclose(got, 1 / 3, rtol=1e-15)
+
+
+def check_posterior() -> None:
+    """Bayes' rule where all numbers are exact, and where a likelihood is 0 or underflows together with the others."""
+    prior = np.array([[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]])
+    got = bayes.posterior(prior, np.log(np.array([[0.25, 0.25, 0.25], [0.5, 0.75, 0.25]])))
+    assert np.allclose(got, [[0.5, 0.25, 0.25], [0.0, 0.75, 0.25]], rtol=1e-15)
+    got = bayes.posterior(prior, np.array([[-np.inf, -3000.0, -3000.0 + np.log(3.0)], [0.0, -1e5, -np.inf]]))
+    assert np.allclose(got, [[0.0, 0.25, 0.75], [0.0, 1.0, 0.0]], rtol=1e-12)
+
+
+def check_mixtures_with_infinite_costs() -> None:
+    """A component with cost inf is out before and after; one with cost -inf is certain, and the loss is -inf."""
+    pi, half = np.array([0.5, 0.25, 0.25]), np.log(2.0)
+    got = em.em_identity(pi, np.array([np.inf, 0.0, 0.0]), np.array([np.inf, half, half]))
+    assert np.allclose([got.loss_change, got.cost_change, got.divergence], [half, half, 0.0], rtol=1e-15, atol=1e-16)
+    with np.errstate(invalid="ignore"):
+        certain = em.em_identity(pi, np.array([0.0, 0.0, 0.0]), np.array([-np.inf, 0.0, 0.0]))
+    assert certain.loss_change == -np.inf
 
 
 def check_one_state() -> None:

@@ -24,10 +24,12 @@ from bayesgrad.training import records
 from bayesgrad.training.config import Config, digest, from_json
 from bayesgrad.training.experiments import EXPERIMENTS, SIZES, Experiment, experiment
 from bayesgrad.training.files import RunError, read_json, read_metrics
-from bayesgrad.training.runs import Job, Run
-from bayesgrad.training.sources import HOME, closure, fingerprint
+from bayesgrad.training.runs import Job, Run, is_stale
+from bayesgrad.training.sources import HOME, closure, fingerprint, programs
 
 THREADS = 1
+OWN = ("bayesgrad.training.loop",)
+"""What a run of one's own config executes."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -161,7 +163,7 @@ def run_experiment(each: Experiment, size: Any, root: Path, options: argparse.Na
 
     from bayesgrad.training.sweep import Stopped, collect
 
-    stamp = fingerprint(closure(*each.modules), THREADS)
+    stamp = fingerprint(programs(*each.modules), THREADS)
     done: dict[str, Run] = {}
     jobs, status = first, 0
     while True:
@@ -174,7 +176,9 @@ def run_experiment(each: Experiment, size: Any, root: Path, options: argparse.Na
         if not todo:
             break
         try:
-            carry_out(todo, root, stamp, options, title=f"{each.id} ({size})", before=len(jobs) - len(todo))
+            carry_out(
+                todo, root, stamp, options, each.modules, title=f"{each.id} ({size})", before=len(jobs) - len(todo)
+            )
         except Stopped:
             done |= collect(todo, root, stamp)
             status = 130
@@ -196,7 +200,14 @@ def run_experiment(each: Experiment, size: Any, root: Path, options: argparse.Na
 
 
 def carry_out(
-    jobs: Sequence[Job], root: Path, stamp: str, options: argparse.Namespace, *, title: str, before: int = 0
+    jobs: Sequence[Job],
+    root: Path,
+    stamp: str,
+    options: argparse.Namespace,
+    modules: Sequence[str],
+    *,
+    title: str,
+    before: int = 0,
 ) -> None:
     """Do ``jobs`` on the executor that the options name, with bars and, if asked for, TensorBoard."""
     from rich.console import Console
@@ -206,6 +217,13 @@ def carry_out(
 
     console = Console()
     console.print(f"{title}: {before + len(jobs)} runs, {before} of them done before", highlight=False)
+    stale = sum(is_stale(job.folder(root), stamp) for job in jobs)
+    if stale:
+        console.print(
+            f"  {stale} of them were made by other sources or versions and begin anew; what was there moves to "
+            f"{root / jobs[0].experiment / 'stale'}",
+            highlight=False,
+        )
     mirror = None
     if options.tensorboard:
         from bayesgrad.training.tensorboard import Mirror
@@ -225,7 +243,16 @@ def carry_out(
                 mirror.update([job])
 
         try:
-            run_jobs(jobs, root, stamp, executor=executor, workers=options.workers, watch=watch, finished=finished)
+            run_jobs(
+                jobs,
+                root,
+                stamp,
+                executor=executor,
+                workers=options.workers,
+                modules=modules,
+                watch=watch,
+                finished=finished,
+            )
         finally:
             if mirror:
                 mirror.close()
@@ -286,19 +313,26 @@ def resume(options: argparse.Namespace) -> int:
     job = Job(folder.parent.name, str(data.get("arm", "")), config, int(data["seed"]))
     if job.name != folder.name:
         raise RunError(f"{folder}: named {folder.name!r}, expected {job.name!r}; give the folder its name back")
-    return own_runs([job], folder.parent.parent, options)
+    modules = EXPERIMENTS[job.experiment].modules if job.experiment in EXPERIMENTS else OWN
+    if is_stale(folder, fingerprint(programs(*modules), THREADS)):
+        what = job.experiment if job.experiment in EXPERIMENTS else f"{folder / 'config.json'} --seed {job.seed}"
+        raise RunError(
+            f"{folder}: made by other sources or versions than these, so it cannot go on; it stays as it is. "
+            f"To begin anew and set it aside: python -m bayesgrad.training run {what} --runs {folder.parent.parent}"
+        )
+    return own_runs([job], folder.parent.parent, options, modules)
 
 
-def own_runs(jobs: Sequence[Job], root: Path, options: argparse.Namespace) -> int:
+def own_runs(jobs: Sequence[Job], root: Path, options: argparse.Namespace, modules: Sequence[str] = OWN) -> int:
     """Do ``jobs`` and print what came of each; 1 if one diverged, 130 after an interrupt."""
     from bayesgrad.training.sweep import Stopped, collect
 
-    stamp = fingerprint(closure("bayesgrad.training.loop"), THREADS)
+    stamp = fingerprint(programs(*modules), THREADS)
     done = collect(jobs, root, stamp)
     todo = [job for job in jobs if job.name not in done]
     try:
         if todo:
-            carry_out(todo, root, stamp, options, title=jobs[0].experiment, before=len(done))
+            carry_out(todo, root, stamp, options, modules, title=jobs[0].experiment, before=len(done))
     except Stopped:
         again = [job.folder(root) for job in todo if not read_result(job.folder(root))]
         print("stopped; to go on, give the same command again, or:", file=sys.stderr)
@@ -406,6 +440,8 @@ def print_run(folder: Path, result: dict[str, Any], metrics: list[dict[str, Any]
         for name, value in metrics[-1].items():
             if name.startswith("held_out"):
                 print(f"  {name} {value:.6f}")
+    for first, last in result.get("gaps", ()):
+        print(f"  steps {first} to {last} have no metrics: their file was damaged before the run went on")
     if "message" in result:
         print(f"  {result['message']}")
     if state not in ("finished", "diverged"):

@@ -28,7 +28,7 @@ from bayesgrad.training.loop import train
 from bayesgrad.training.model import Parameters
 from bayesgrad.training.problem import Problem, make_problem
 from bayesgrad.training.runs import Job, claim_folder, finish
-from bayesgrad.training.sources import closure, fingerprint
+from bayesgrad.training.sources import fingerprint, programs
 
 MODULE = "bayesgrad.training.distributed"
 
@@ -103,7 +103,7 @@ def run(config: Config, seed: int, root: Path, device: torch.device, stop: Calla
     lead = dist.get_rank() == 0
     job = Job("distributed", f"{dist.get_world_size()} processes", config, seed)
     folder = job.folder(root)
-    stamp = fingerprint(closure(MODULE), dist.get_world_size())
+    stamp = fingerprint(programs(MODULE), dist.get_world_size())
     started = time.perf_counter()
     with locked(folder) if lead else contextlib.nullcontext():
         if lead:

@@ -97,8 +97,8 @@ class Metrics:
     def __init__(self, path: Path, before: int = 0) -> None:
         """Open for appending, keeping only the whole lines of steps < ``before``."""
         self.path = path
-        kept = "".join(json.dumps(row) + "\n" for row in read_metrics(path) if row["step"] < before)
-        write_bytes(path, kept.encode())
+        self.kept = [row for row in read_metrics(path) if row["step"] < before]
+        write_bytes(path, "".join(json.dumps(row) + "\n" for row in self.kept).encode())
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND)
 
     def append(self, **row: Any) -> None:
@@ -116,6 +116,17 @@ class Metrics:
         os.close(self._file)
 
 
+def gaps(rows: list[dict[str, Any]], last: int) -> list[list[int]]:
+    """The steps from 0 to ``last`` that no row has, as [first, last] of each gap."""
+    found: list[list[int]] = []
+    for step in sorted(set(range(last + 1)) - {row["step"] for row in rows}):
+        if found and found[-1][1] == step - 1:
+            found[-1][1] = step
+        else:
+            found.append([step, step])
+    return found
+
+
 def read_metrics(path: Path) -> list[dict[str, Any]]:
     """The whole lines of a metrics file; none when there is no file. Damage in the middle is refused."""
     if not path.exists():
@@ -127,6 +138,8 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
             row = json.loads(line)
             row["step"] + 0
         except (ValueError, KeyError, TypeError) as error:
-            raise RunError(f"{path}, line {number}: not a metrics line; delete the run folder and run again") from error
+            raise RunError(
+                f"{path}, line {number}: not a metrics line; move the run folder away and run again"
+            ) from error
         rows.append(row)
     return rows

@@ -11,7 +11,7 @@ from typing import Any
 from bayesgrad.training import checkpoints, stability
 from bayesgrad.training.checkpoints import Checkpoint
 from bayesgrad.training.config import Config
-from bayesgrad.training.files import Metrics
+from bayesgrad.training.files import Metrics, gaps
 from bayesgrad.training.problem import Problem, make_problem
 from bayesgrad.training.update_rules import Oracle
 from bayesgrad.training.updates import make_update
@@ -53,6 +53,7 @@ def train(
         parameters = problem.initial()
         now = Checkpoint(0, parameters, rule.start(parameters), 0)
     metrics = Metrics(folder / "metrics.jsonl", before=now.step) if lead else None
+    missing = gaps(metrics.kept, now.step - 1) if metrics else []
 
     good, state = now, "finished"
     while True:
@@ -96,6 +97,8 @@ def train(
         result |= problem.final(now.parameters)
         if snapshots:
             result["stability"] = stability.measure(problem, folder / "snapshots", sorted(snapshots), identity)
+    if missing:
+        result["gaps"] = missing
     if state == "diverged":
         result["message"] = (
             f"the loss is not finite after step {good.step}: lower the learning rate; "

@@ -50,11 +50,13 @@ def build(
 ) -> dict[str, Any]:
     """The record of finished ``runs``; state "partial" and no verdicts when some of the ``jobs`` are missing."""
     whole = len(runs) == len(jobs) and all(run.result["state"] == "finished" or run.job.role != "final" for run in runs)
+    torn = [f"{run.job.name} lacks steps {a} to {b}" for run in runs for a, b in run.result.get("gaps", ())]
     usable = [run for run in runs if run.result["state"] == "finished"]
     body: dict[str, Any] = experiment.summarise(size, usable) if usable else {}  # type: ignore[arg-type]
-    if not whole:
+    if not whole or torn:
+        reason = f"metrics are not whole: {torn[0]}" if torn else f"{len(runs)} of {len(jobs)} runs are done"
         for row in body.get("claims", []):
-            row |= {"verdict": claims.NOT_TESTED, "detail": {"reason": f"{len(runs)} of {len(jobs)} runs are done"}}
+            row |= {"verdict": claims.NOT_TESTED, "detail": {"reason": reason}}
     record = {
         "schema": SCHEMA,
         "experiment": experiment.id,

@@ -1,26 +1,31 @@
 """Runs on disk: ``runs/<experiment>/<config hash>-<seed>/`` with config, environment, metrics, checkpoints, result.
 
 Executing a job is idempotent: a finished run with the same config, seed, sources, versions and thread count is read and
-not redone, an unfinished one goes on from its newest checkpoint. A run whose sources changed starts over. The job is
-plain data and the function a plain one, so that any executor (processes, a cluster) can carry it.
+not redone, an unfinished one goes on from its newest checkpoint. A run whose sources changed starts over, and what was
+there moves aside, to ``runs/<experiment>/stale/``. The job is plain data and the function a plain one, so that any
+executor (processes, a cluster) can carry it.
 """
 
 from __future__ import annotations
 
 import os
 import platform
-import shutil
+import socket
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from bayesgrad.training.config import Config, from_json
-from bayesgrad.training.files import RunError, locked, read_json, read_metrics, write_json
-from bayesgrad.training.sources import versions
+from bayesgrad.training.files import RunError, gaps, locked, read_json, read_metrics, write_json
+from bayesgrad.training.sources import fingerprint as stamp
+from bayesgrad.training.sources import programs, versions
 
 FORMAT = 1
+RUN_FILES = ("metrics.jsonl", "result.json", "environment.json", "checkpoints", "snapshots", "config.json")
+"""What a run leaves; the config, which says whose run it is, moves last."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ def finished(folder: Path, config: Config, seed: int, fingerprint: str) -> dict[
     result = read_json(path, "the result of a run")
     if result.get("format") != FORMAT:
         raise RunError(
-            f"{path}: format {result.get('format')!r}, expected {FORMAT}; delete the run folder and run again"
+            f"{path}: format {result.get('format')!r}, expected {FORMAT}; move the run folder away and run again"
         )
     mine = (result.get("config_hash"), result.get("seed"), result.get("fingerprint")) == (
         config.hash,
@@ -94,10 +99,19 @@ def finished(folder: Path, config: Config, seed: int, fingerprint: str) -> dict[
 
 
 def read(job: Job, root: Path, fingerprint: str) -> Run | None:
-    """The finished run of ``job``; None when it is not there or stale."""
+    """The finished run of ``job``; None when it is not there or stale. RunError where its metrics are not whole."""
     folder = job.folder(root)
     result = finished(folder, job.config, job.seed, fingerprint)
-    return None if result is None else Run(job, result, read_metrics(folder / "metrics.jsonl"))
+    if result is None:
+        return None
+    rows = read_metrics(folder / "metrics.jsonl")
+    torn = [gap for gap in gaps(rows, result["step"]) if gap not in result.get("gaps", [])]
+    if torn and result["state"] == "finished":
+        raise RunError(
+            f"{folder / 'metrics.jsonl'}: steps {torn[0][0]} to {torn[0][1]} are missing although the run finished; "
+            "put the file back, or move the run folder away and run again"
+        )
+    return Run(job, result, rows)
 
 
 def execute(
@@ -109,9 +123,18 @@ def execute(
     label: str = "",
     threads: int = 1,
     stop_file: str | None = None,
+    modules: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Do one run in ``folder`` (or find it done) and return its result; the unit of work of every executor."""
+    """Do one run in ``folder`` (or find it done) and return its result; the unit of work of every executor.
+
+    ``modules`` are those that the ``fingerprint`` is of. Raises RunError where they are others here than at the caller.
+    """
     where = Path(folder)
+    if modules and stamp(programs(*modules), threads) != fingerprint:
+        raise RunError(
+            f"{socket.gethostname()}: the sources or versions of this worker are not those of the caller; "
+            "install the same package, Python, numpy and torch there"
+        )
     config = from_json(config_json)
     done = finished(where, config, seed, fingerprint)
     if done is not None:
@@ -156,7 +179,7 @@ def finish(folder: Path, result: dict[str, Any], job: Job, fingerprint: str, sta
 
 
 def claim_folder(folder: Path, config: Config, seed: int, fingerprint: str, label: str) -> None:
-    """Make ``folder`` this run's own: continue the same run, start over after a change of sources, refuse another's."""
+    """Make ``folder`` this run's own: continue the same run, set one of other sources aside, refuse another's."""
     path = folder / "config.json"
     mine = {
         "format": FORMAT,
@@ -174,8 +197,25 @@ def claim_folder(folder: Path, config: Config, seed: int, fingerprint: str, labe
                 f"expected config {config.hash} with seed {seed}; give it its own folder"
             )
         if there.get("fingerprint") != fingerprint:
-            for name in ("metrics.jsonl", "result.json", "environment.json"):
-                (folder / name).unlink(missing_ok=True)
-            for name in ("checkpoints", "snapshots"):
-                shutil.rmtree(folder / name, ignore_errors=True)
+            set_aside(folder, str(there.get("fingerprint")))
     write_json(path, mine)
+
+
+def set_aside(folder: Path, fingerprint: str) -> Path:
+    """Move a run of other sources to ``stale/`` beside it, and return where it is now. Nothing is deleted."""
+    base = folder.parent / "stale" / f"{folder.name}-{fingerprint[:12]}"
+    aside, number = base, 1
+    while (aside / "config.json").exists():
+        number += 1
+        aside = base.with_name(f"{base.name}-{number}")
+    aside.mkdir(parents=True, exist_ok=True)
+    for name in RUN_FILES:
+        if (folder / name).exists():
+            os.replace(folder / name, aside / name)
+    return aside
+
+
+def is_stale(folder: Path, fingerprint: str) -> bool:
+    """Whether ``folder`` holds a run of other sources, versions or threads."""
+    path = folder / "config.json"
+    return path.exists() and read_json(path, "the config of a run").get("fingerprint") != fingerprint

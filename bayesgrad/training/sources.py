@@ -1,12 +1,13 @@
 """Which files decide a result: the transitive imports of a module inside this package, found without importing it.
 
-A finished run stays fresh as long as the content of exactly these files, the versions of numpy and torch, and the
-thread count stay what they were.
+A finished run stays fresh as long as the program in exactly these files (without comments and docstrings), the versions
+of numpy and torch, and the thread count stay what they were.
 """
 
 from __future__ import annotations
 
 import ast
+import hashlib
 from functools import cache
 from pathlib import Path
 
@@ -47,8 +48,8 @@ def _imports(path: Path) -> frozenset[Path]:
     return frozenset(found)
 
 
-def closure(*modules: str) -> dict[str, str]:
-    """``{path relative to the checkout: sha256}`` of ``modules`` and of all they import from this package."""
+def _reached(*modules: str) -> list[Path]:
+    """The files of ``modules`` and of all they import from this package, in the order of their names."""
     waiting: list[Path] = []
     for module in modules:
         path = _file(module)
@@ -61,7 +62,27 @@ def closure(*modules: str) -> dict[str, str]:
         if path not in seen:
             seen.add(path)
             waiting.extend(_imports(path))
-    return {path.relative_to(CHECKOUT).as_posix(): evidence.sha256(path) for path in sorted(seen)}
+    return sorted(seen)
+
+
+def closure(*modules: str) -> dict[str, str]:
+    """``{path relative to the checkout: sha256}`` of ``modules`` and of all they import from this package."""
+    return {path.relative_to(CHECKOUT).as_posix(): evidence.sha256(path) for path in _reached(*modules)}
+
+
+@cache
+def _program(path: Path, sha: str) -> str:
+    """The SHA-256 of what a file executes: its syntax tree without docstrings, positions and comments."""
+    tree = ast.parse(path.read_bytes(), str(path))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = node.body[ast.get_docstring(node, clean=False) is not None :]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+
+
+def programs(*modules: str) -> dict[str, str]:
+    """Like :func:`closure`, of what the files execute: another comment or docstring makes no other run."""
+    return {path.relative_to(CHECKOUT).as_posix(): _program(path, evidence.sha256(path)) for path in _reached(*modules)}
 
 
 def versions() -> dict[str, str]:

@@ -101,12 +101,14 @@ def run_jobs(
     executor: Executor | None = None,
     workers: int = 2,
     threads: int = 1,
+    modules: Sequence[str] = (),
     watch: Watch = lambda jobs: None,
     finished: Callable[[Job, dict[str, Any]], None] = lambda job, result: None,
 ) -> None:
     """Do ``jobs``; raises Stopped after an interrupt (everything saved), RunError for what a person can mend.
 
-    ``executor``: any executor whose workers see ``root``; None makes ``workers`` processes.
+    ``executor``: any executor whose workers see ``root``; None makes ``workers`` processes. ``modules`` are those that
+    the ``fingerprint`` is of: a worker with other sources refuses.
     """
     root = root.resolve()  # workers elsewhere have another current folder
     root.mkdir(parents=True, exist_ok=True)
@@ -119,7 +121,7 @@ def run_jobs(
             with pinned_threads(threads):
                 own = processes(min(workers, len(left)), threads) if executor is None else None
                 try:
-                    _drain(own or executor, left, root, fingerprint, threads, stop, watch, finished)
+                    _drain(own or executor, left, root, fingerprint, threads, modules, stop, watch, finished)
                 except BrokenProcessPool:
                     if attempt == ATTEMPTS:
                         raise RunError(
@@ -141,6 +143,7 @@ def _drain(
     root: Path,
     fingerprint: str,
     threads: int,
+    modules: Sequence[str],
     stop: Path,
     watch: Watch,
     finished: Callable[[Job, dict[str, Any]], None],
@@ -161,6 +164,7 @@ def _drain(
                 label=job.arm,
                 threads=threads,
                 stop_file=str(stop),
+                modules=tuple(modules),
             )
             futures[future] = job
         waiting = set(futures)

@@ -84,6 +84,7 @@ EQUIVALENT: tuple[Explained, ...] = (
     Explained(
         "dynamics._visible_range", "constant changed", (4,), "without keys the bound has no entries to put it into"
     ),
+    Explained("em.em_identity", "operation exchanged", (2,), "it is multiplied by a responsibility of 0"),
     Explained(
         "em.gaussian_mixture_responsibilities", "arguments swapped", (4,), "only the square of the difference is used"
     ),
@@ -102,11 +103,22 @@ EQUIVALENT: tuple[Explained, ...] = (
     ),
     Explained("em.not_variational_witness", "term dropped", (14, 18), "the scores s are 0"),
     Explained("bayes._excess", "boundary moved", (3, 4), "both branches are right there: where they meet is a choice"),
+    Explained(
+        "bayes._excess", "operation exchanged", (4,), "where only one of both is 0, their ratio is not near 1 already"
+    ),
+    Explained("bayes._excess", "operation exchanged", (5,), "the series is used only where the ratio is near 1"),
+    Explained(
+        "bayes._excess", "operation exchanged", (6,), "one more term of the series, 0.04^12: below float64's rounding"
+    ),
     Explained("bayes.total_variation", "arguments swapped", (1, 6), _SYMMETRIC),
     Explained("bayes.bijection_predictive", "operation exchanged", (1,), "only its dtype is used"),
     Explained("bayes._filter", "operation exchanged", (2,), _NOTHING),
     Explained("bayes.hmm_filter", "arguments swapped", (19,), _CHECKS),
     Explained("bayes.sticky_markov_predictive", "arguments swapped", (21,), _CHECKS),
+    Explained(
+        "bayes.sticky_markov_predictive", "constant changed", (10,), "any exponent of that size stands for certainty"
+    ),
+    Explained("bayes.sticky_markov_predictive", "boundary moved", (1, 2), "at the boundary both branches are equal"),
 )
 """Survivors that are no defects of the checks, each with its reason."""
 

@@ -204,12 +204,24 @@ def _put(root: ast.AST, path: tuple[tuple[str, int | None], ...], new: ast.AST) 
 
 
 def functions_of(module: ModuleType) -> dict[str, FunctionType]:
-    """The functions that a module defines, by name."""
-    return {
-        name: value
-        for name, value in vars(module).items()
-        if isinstance(value, types.FunctionType) and value.__module__ == module.__name__
+    """The functions that a module defines, and the methods of its classes, by name: f, Class.f."""
+    own = {name: x for name, x in vars(module).items() if getattr(x, "__module__", None) == module.__name__}
+    methods = {
+        f"{name}.{inner}": getattr(x, "__func__", x)  # the function of a static method
+        for name, cls in own.items()
+        if isinstance(cls, type)
+        for inner, x in vars(cls).items()
     }
+    return {name: x for name, x in {**own, **methods}.items() if isinstance(x, types.FunctionType)}
+
+
+def _definitions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            yield node.name, node
+        elif isinstance(node, ast.ClassDef):
+            inside = (inner for inner in node.body if isinstance(inner, ast.FunctionDef))
+            yield from ((f"{node.name}.{inner.name}", inner) for inner in inside)
 
 
 def mutants_of(module: ModuleType) -> Iterator[Mutant]:
@@ -217,10 +229,10 @@ def mutants_of(module: ModuleType) -> Iterator[Mutant]:
     source = inspect.getsource(module)
     tree = ast.parse(source)
     functions = functions_of(module)
-    for definition in tree.body:
-        if not isinstance(definition, ast.FunctionDef) or definition.name not in functions:
+    for name, definition in _definitions(tree):
+        if name not in functions:
             continue
-        original, seen = functions[definition.name].__code__, {ast.unparse(definition)}
+        original, seen = functions[name].__code__, {ast.unparse(definition)}
         count: collections.Counter[str] = collections.Counter()
         for node, path in _places(definition):
             for operator, change in OPERATORS.items():
@@ -237,7 +249,7 @@ def mutants_of(module: ModuleType) -> Iterator[Mutant]:
                     count[operator] += 1
                     yield Mutant(
                         module.__name__.rpartition(".")[2],
-                        definition.name,
+                        name,
                         getattr(node, "lineno", definition.lineno),
                         operator,
                         count[operator],
