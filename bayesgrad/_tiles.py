@@ -171,7 +171,7 @@ class Visibility:
     def seen(self, rows: int) -> tuple[Any, Any]:
         """Queries that see a key (n,), and keys that some query sees (m,), in any head."""
         queries = self.xp.arange(self.n, device=self.device) >= self.first
-        keys = self.xp.arange(self.m, device=self.device) < self.limit(self.n)
+        keys = self.xp.arange(self.m, device=self.device) < (self.limit(self.n) if self.n else 0)
         if self.mask is None:
             return queries, keys
         keys[:], queries[:] = False, False

@@ -89,7 +89,6 @@ _CHECKED: dict[
 ] = {}  # the objects keep their ids from being used again
 
 
-NOT_ASKED = Verdict("undecided", "this process states the laws and asks for no proof")
 _STATED = False
 
 
@@ -108,7 +107,7 @@ def state_only() -> None:
 def _checked(claim: Equation, proof: Chain) -> Verdict:
     """The kernel's verdict, asked for once a claim and proof."""
     if _STATED:
-        return NOT_ASKED
+        return kernel.NOT_ASKED
     at = id(claim), id(proof)
     if at not in _CHECKED:
         _CHECKED[at] = claim, proof, kernel.check(claim, proof)
@@ -120,7 +119,7 @@ def equation(label: str, part: str = "") -> Equation:
     found = law(label)
     for candidate, verdict in zip(found.parts, found.verdicts, strict=True):
         if candidate.name == part or not part:
-            if verdict.word != "proved" and verdict is not NOT_ASKED:
+            if verdict.word != "proved" and verdict is not kernel.NOT_ASKED:
                 raise Unproved(label, candidate, verdict)
             return candidate.claim
     for candidate, verdict in zip(found.parts, found.verdicts, strict=True):
@@ -133,7 +132,7 @@ def instance_of(label: str, claim: Equation, proof: Chain) -> Equation:
     """Prove one more case of a lemma that is stated for any set, by the same proof; it counts as a use of the lemma."""
     _OWNER[id(claim)] = label
     verdict = _checked(claim, proof)
-    if verdict.word != "proved" and verdict is not NOT_ASKED:
+    if verdict.word != "proved" and verdict is not kernel.NOT_ASKED:
         raise Unproved(label, Part("what does not hold", claim, proof), verdict)
     return claim
 

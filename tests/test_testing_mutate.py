@@ -84,7 +84,7 @@ def test_the_mutants_of_the_routing_law_are_killed(monkeypatch: pytest.MonkeyPat
     chosen = lambda module: [mutant for mutant in mutants_of(module) if mutant.function == "score_gradient_of"]
     monkeypatch.setattr(mutants, "CHECKS", own)
     monkeypatch.setattr(mutants, "mutants_of", chosen)
-    for others in ("_of_corners", "_of_masks", "_of_backends"):
+    for others in ("_of_corners", "_of_masks", "_of_backends", "_of_other_ways"):
         monkeypatch.setattr(mutants, others, list)
     verdicts = mutants.hunt(("_head",))
     assert len(verdicts) >= 3

@@ -68,6 +68,9 @@ class Verdict:
     seconds: float = 0.0
 
 
+NOT_ASKED = Verdict("undecided", "this process states the laws and asks for no proof")
+"""The verdict of a process that only states."""
+
 # by identity; the value keeps the equation alive, so that no id is used again
 _PROVED: dict[int, tuple[Equation, Chain]] = {}
 

@@ -26,6 +26,11 @@ _NEGATIVE = "axes counted from the end instead of from the start: the same axes"
 _NOTHING = "it fills an array that has no entries"
 _SHIFT = "a common shift of the scores changes nothing (softmax.shift-invariance)"
 _CHECKS = "it only chooses what an argument check looks at"
+_LENGTHS = "strict compares two lengths, which are equal"
+_TILE = "how many queries are in a tile changes no result"
+_CLEARED = "a row that sees nothing is masked again in its context and in its upstream gradient"
+_EARLIER = "a corner may begin earlier: what it shows there is computed"
+_ONE_COLUMN = "a mask of one column is the same after it was cut to the keys of the tile"
 _SYMMETRIC = "the distance is symmetric"
 
 EQUIVALENT: tuple[Explained, ...] = (
@@ -119,6 +124,43 @@ EQUIVALENT: tuple[Explained, ...] = (
         "bayes.sticky_markov_predictive", "constant changed", (10,), "any exponent of that size stands for certainty"
     ),
     Explained("bayes.sticky_markov_predictive", "boundary moved", (1, 2), "at the boundary both branches are equal"),
+    Explained("fused.attention_block_gradients", "constant changed", (7,), _LENGTHS),
+    Explained("fused.attention_block_gradients", "constant changed", (12, 13, 14), _TILE),
+    Explained("fused.attention_block_gradients", "term dropped", (1, 2), _TILE),
+    Explained("fused._Sweep.block", "constant changed", (17,), _LENGTHS),
+    Explained("fused._Sweep._empty", "constant changed", (1,), _LENGTHS),
+    Explained(
+        "fused._Sweep._problem",
+        "operation exchanged",
+        (3,),
+        "a bias alone at keys that nobody sees is finite and meets weights of 0",
+    ),
+    Explained("fused._Sweep._problem", "sign flipped", (4, 5, 6), _NEGATIVE),
+    Explained("fused._Sweep._tiles", "sign flipped", (5,), "0 - 0 is 0 + 0"),
+    Explained("_tiles.NumPyOperations.clear", "constant changed", (1,), _CLEARED),
+    Explained("_tiles.TorchOperations.clear", "constant changed", (1,), _CLEARED),
+    Explained("_tiles.NumPyOperations.log_softmax", "sign flipped", (2, 4), _NEGATIVE),
+    Explained("_tiles.TorchOperations.log_softmax", "sign flipped", (1,), _NEGATIVE),
+    Explained("_tiles.TorchOperations.take_out_mean", "arguments swapped", (1,), "the product commutes"),
+    Explained("_tiles.operations", "operation exchanged", (1,), "what is of neither library is refused later"),
+    Explained("_tiles.Visibility._corner", "sign flipped", (1,), _EARLIER),
+    Explained("_tiles.Visibility._corner", "term dropped", (1, 4), _EARLIER),
+    Explained("_tiles.Visibility._corner", "constant changed", (3,), _EARLIER),
+    Explained("_tiles.Visibility._corner", "boundary moved", (1,), "a corner without columns hides nothing"),
+    Explained("_tiles.Visibility._corner", "sign flipped", (8,), _NEGATIVE),
+    Explained("_tiles.Visibility.visible", "boundary moved", (2,), _ONE_COLUMN),
+    Explained("_tiles.Visibility.visible", "constant changed", (7,), _ONE_COLUMN),
+    Explained(
+        "_tiles.Visibility.hide", "boundary moved", (1,), "where every row of a tile sees a key nothing is cleared"
+    ),
+    Explained("_tiles.Visibility.hide", "sign flipped", (3,), _NEGATIVE),
+    Explained("_tiles.Visibility.seen", "constant changed", (3,), "every query is written below"),
+    Explained("_tiles.Visibility.seen", "sign flipped", (2,), _NEGATIVE),
+    Explained("_tiles.Targets.__init__", "sign flipped", (1, 2), _NEGATIVE),
+    Explained(
+        "_tiles.Targets.__init__", "constant changed", (3,), "without target mass the residual is 0 by its formula"
+    ),
+    Explained("_tiles.Targets.residual", "operation exchanged", (1,), "it is multiplied by a target mass of 0"),
 )
 """Survivors that are no defects of the checks, each with its reason."""
 

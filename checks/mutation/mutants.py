@@ -43,6 +43,9 @@ CORE = (
     "dynamics",
     "em",
     "bayes",
+    "fused",
+    "_tiles",
+    "torch",
 )
 """The modules whose functions are mutated."""
 
@@ -127,11 +130,20 @@ def _of_backends() -> Iterable[Bench]:
             yield Bench(f"{kind} stacked {number}", partial(judge_stacked, one, two))
 
 
+def _of_other_ways() -> Iterable[Bench]:
+    from checks import check_other_ways as ways
+
+    for name, judge, cases in (("sweep", ways.judge_sweep, ways.SWEEPS), ("node", ways.judge_node, ways.NODES)):
+        yield from (Bench(f"other ways: {name} {n}", partial(judge, n)) for n in range(len(cases)))
+    yield Bench("other ways: a module", ways.check_parameters_of_a_module)
+    yield Bench("other ways: digits", ways.check_the_sweep_keeps_the_digits_of_a_saturated_row)
+
+
 def benches(modules: dict[str, ModuleType]) -> list[Bench]:
     """All prepared checks, each with the functions of the core that it runs through."""
     load_checks()
     found = [bench for check in CHECKS for bench in _of_check(check)]
-    found += [*_of_corners(), *_of_masks(), *_of_backends()]
+    found += [*_of_corners(), *_of_masks(), *_of_backends(), *_of_other_ways()]
     known = {
         function.__code__: id(function) for module in modules.values() for function in functions_of(module).values()
     }
