@@ -8,6 +8,7 @@ biases, every form of the loss, NaN where nobody looks.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -187,7 +188,9 @@ def judge_node(number: int) -> None:
     expected["context"] = bayesgrad.attention(**{name: number_of(x) for name, x in shown.items()}).context
     function = lambda *x: node.attention(**dict(zip(leaves, x, strict=True)), **constants)
     plain = tuple(x.detach() for x in leaves.values())
-    found["forward mode"] = torch.func.jvp(function, plain, tuple(map(make, tangents.values())))[1]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`torch.jit.script` is deprecated", DeprecationWarning)  # PyTorch's own
+        found["forward mode"] = torch.func.jvp(function, plain, tuple(map(make, tangents.values())))[1]
     expected["forward mode"] = moved.context
     # The derivative of <gradient, t> along q is that of the derivative along t, by the symmetry of second derivatives.
     inner: Any = sum((x * make(tangents[name])).sum() for name, x in zip(leaves, got, strict=True))
