@@ -114,8 +114,11 @@ def test_a_hypothesis_that_holds_the_conclusion_is_refused(added):
 ONE = STATED["attention_delta_identity"]
 
 
-def answer(compared: str, assumed: str) -> str:
-    return f"@@compare {ONE.name}\n\n{compared}\n\n@@axioms {ONE.name}\n\n{assumed}\n1 goal\n  \n@@end all\n"
+def answer(compared: str, assumed: str, walk: str = "") -> str:
+    return (
+        f"@@compare {ONE.name}\n\n{compared}\n\n@@walk {ONE.name}\n{walk}\n"
+        f"@@axioms {ONE.name}\n\n{assumed}\n1 goal\n  \n@@end all\n"
+    )
 
 
 def judged(compared: str, assumed: str) -> audit.Finding:
@@ -184,6 +187,7 @@ def test_evidence_names_statement_axioms_and_place():
     assert lines[detail["line"] - 1].startswith("Theorem attention_routing_law :")
     listed = rows(verdicts())
     assert len(listed) == len(STATED)
+    assert {len(row) for row in listed} == {6}
     assert listed[0][:3] == ("lemma.log-bound", "lemma_log_bound", "proved")
 
 

@@ -48,6 +48,29 @@ Definition gradients_at (H n d : nat) (F : (nat -> nat -> nat -> R) -> R) (x G :
       is_derive (fun z => curve z h i c) t (rate h i c)) ->
     is_derive (fun z => F (curve z)) t (Sum H (fun h => Sum n (fun i => dot d (G h i) (rate h i)))).
 
+(** the same for blocks of different shapes: array h has [rows h] times [columns h] entries *)
+Definition block_gradients_at (H : nat) (rows columns : nat -> nat) (F : (nat -> nat -> nat -> R) -> R)
+  (x G : nat -> nat -> nat -> R) : Prop :=
+  forall (curve : R -> nat -> nat -> nat -> R) (t : R) (rate : nat -> nat -> nat -> R),
+    (forall h i c, (h < H)%nat -> (i < rows h)%nat -> (c < columns h)%nat -> curve t h i c = x h i c) ->
+    (forall h i c, (h < H)%nat -> (i < rows h)%nat -> (c < columns h)%nat ->
+      is_derive (fun z => curve z h i c) t (rate h i c)) ->
+    is_derive (fun z => F (curve z)) t (Sum H (fun h => Sum (rows h) (fun i => dot (columns h) (G h i) (rate h i)))).
+
+(** the sum of the sizes of all entries *)
+Definition norm1 (n d : nat) (y : nat -> nat -> R) : R := Sum n (fun i => Sum d (fun c => Rabs (y i c))).
+
+(** G is the Frechet derivative of F at x: what G leaves of F y - F x is small beside the distance of y from x *)
+Definition frechet_at (n d : nat) (F : (nat -> nat -> R) -> R) (x G : nat -> nat -> R) : Prop :=
+  forall eps, 0 < eps -> exists del, 0 < del /\ forall y,
+    norm1 n d (fun i c => y i c - x i c) <= del ->
+    Rabs (F y - F x - Sum n (fun i => dot d (G i) (fun c => y i c - x i c))) <=
+    eps * norm1 n d (fun i c => y i c - x i c).
+
+(** countable choice for arrays: from each of a sequence of sets that have a member one can be taken *)
+Definition countable_choice : Prop := forall P : nat -> (nat -> nat -> R) -> Prop,
+  (forall k, exists y, P k y) -> exists y, forall k, P k (y k).
+
 (** ** Cross-entropy *)
 
 (** sum_c t_c (-log p_c), p = softmax of the logits over all C classes; t is any soft target *)
@@ -59,6 +82,65 @@ Definition total_loss (n C : nat) (t z : nat -> nat -> R) : R := Sum n (fun i =>
 (** r_i = tau_i p_i - t_i *)
 Definition residual (C : nat) (t z : nat -> nat -> R) (i : nat) : nat -> R :=
   logit_gradient C (softmax every C (z i)) (t i).
+
+(** ** Tiles of keys: what the kernels compute that never hold a row of weights *)
+
+(** what is known of a row after some of its keys: exp(- reference) times their mass and their weighted values *)
+Record partial := { reference : R; mass : R; output : nat -> R }.
+
+Definition tile_state (vis : nat -> bool) (m : nat) (s : nat -> R) (v : nat -> nat -> R) (r : R) : partial :=
+  {| reference := r;
+     mass := visible_sum vis m (fun j => exp (s j - r));
+     output := fun c => visible_sum vis m (fun j => exp (s j - r) * v j c) |}.
+
+(** two states as one, over any common reference r *)
+Definition merge (r : R) (x y : partial) : partial :=
+  {| reference := r;
+     mass := exp (reference x - r) * mass x + exp (reference y - r) * mass y;
+     output := fun c => exp (reference x - r) * output x c + exp (reference y - r) * output y c |}.
+
+(** in which order tiles are merged, each step with its reference: a sweep leans to the left, split keys are a tree *)
+Inductive plan := Tile (keys : nat -> bool) (r : R) | Merge (r : R) (left right : plan).
+
+Fixpoint follow (vis : nat -> bool) (m : nat) (s : nat -> R) (v : nat -> nat -> R) (p : plan) : partial :=
+  match p with
+  | Tile keys r => tile_state (fun j => vis j && keys j)%bool m s v r
+  | Merge r x y => merge r (follow vis m s v x) (follow vis m s v y)
+  end.
+
+(** how many tiles of a plan hold key j *)
+Fixpoint holders (p : plan) (j : nat) : nat :=
+  match p with
+  | Tile keys _ => if keys j then 1 else 0
+  | Merge _ x y => (holders x j + holders y j)%nat
+  end.
+
+(** the logarithm of the row's mass *)
+Definition log_mass (x : partial) : R := reference x + ln (mass x).
+
+(** ** Tiles of queries: bayesgrad's own sweep *)
+
+Fixpoint sees (vis : nat -> bool) (m : nat) : bool := match m with O => false | S k => (sees vis k || vis k)%bool end.
+
+(** a context from values without their common part; 0 where the row sees nothing *)
+Definition swept_context (vis : nat -> bool) (m : nat) (s : nat -> R) (v : nat -> nat -> R) (centre : nat -> R)
+  (c : nat) : R :=
+  if sees vis m then context m (softmax vis m s) (fun j c => v j c - centre c) c + centre c else 0.
+
+(** a score gradient from the same values, its mean taken out once more *)
+Definition swept_score_gradient (d : nat) (vis : nat -> bool) (m : nat) (s : nat -> R) (v : nat -> nat -> R)
+  (centre u : nat -> R) (j : nat) : R :=
+  let a := softmax vis m s in
+  let w := fun j c => v j c - centre c in
+  let first := fun j => a j * (dot d u (w j) - dot d u (context m a w)) in
+  first j - a j * Sum m first.
+
+(** the sum over tiles of the given sizes, from [start] on, of f (end of the tile) (row) over the tile's rows *)
+Fixpoint swept (start : nat) (tiles : list nat) (f : nat -> nat -> R) : R :=
+  match tiles with
+  | nil => 0
+  | (size :: rest)%list => Sum size (fun e => f (start + size)%nat (start + e)%nat) + swept (start + size) rest f
+  end.
 
 (** ** Finite probability, values in [-inf, +inf] where a logarithm may be infinite *)
 

@@ -204,6 +204,28 @@ Definition softmax_shift_invariance_distribution : Prop :=
   forall vis m s, nonempty vis m ->
   distribution m (softmax vis m s) /\ forall j, (j < m)%nat -> (0 < softmax vis m s j <-> vis j = true).
 
+(** online softmax: tiles of keys merged by any plan, over any references, give the context of the definition if each
+    visible key lies in one tile; a sweep, split keys, empty and scattered tiles, empty rows included *)
+Definition softmax_shift_invariance_online : Prop :=
+  forall vis m s v p c,
+  (forall j, (j < m)%nat -> vis j = true -> holders p j = 1%nat) ->
+  output (follow vis m s v p) c / mass (follow vis m s v p) = context m (softmax vis m s) v c.
+
+(** the plan is free: two plans that hold each visible key equally often end in states that stand for the same sums *)
+Definition softmax_shift_invariance_order : Prop :=
+  forall vis m s v p q,
+  (forall j, (j < m)%nat -> vis j = true -> holders p j = holders q j) ->
+  let x := follow vis m s v p in
+  let y := follow vis m s v q in
+  exp (reference x) * mass x = exp (reference y) * mass y /\
+  forall c, exp (reference x) * output x c = exp (reference y) * output y c.
+
+(** the weight of a visible key from the logarithm of the row's mass: a_j = exp(s_j - lse) *)
+Definition softmax_shift_invariance_log_mass : Prop :=
+  forall vis m s v p j, (j < m)%nat -> vis j = true ->
+  (forall j, (j < m)%nat -> vis j = true -> holders p j = 1%nat) ->
+  exp (s j - log_mass (follow vis m s v p)) = softmax vis m s j.
+
 (** [softmax.jacobian] da_j/ds_k = a_j (delta_jk - a_k) *)
 Definition softmax_jacobian : Prop :=
   forall vis m s j k, (j < m)%nat -> (k < m)%nat ->
@@ -214,6 +236,13 @@ Definition softmax_jacobian : Prop :=
 Definition softmax_jacobian_rows : Prop :=
   forall vis m s i l j k, i <> l ->
   is_derive (fun x => weights vis m (put s l k x) i j) (s l k) 0.
+
+(** along any curve of scores: a_j' = a_j (s_j' - sum_k a_k s_k') *)
+Definition softmax_jacobian_curve : Prop :=
+  forall vis m (S : R -> nat -> R) t rate j, (j < m)%nat ->
+  (forall k, (k < m)%nat -> vis k = true -> is_derive (fun x => S x k) t (rate k)) ->
+  is_derive (fun x => softmax vis m (S x) j) t
+            (softmax vis m (S t) j * (rate j - mean m (softmax vis m (S t)) rate)).
 
 (** [softmax.fisher] the quadratic form of F = diag(a) - a a^T is the variance: nonnegative, and zero exactly for
     vectors that are constant on the visible keys *)
@@ -242,6 +271,17 @@ Definition loss_logit_gradient_hard : Prop :=
   is_derive (fun x => w * - ln (softmax every C (put1 z c x) y)) (z c)
             (w * (softmax every C z c - delta c y)).
 
+(** the gradient in all logits at once *)
+Definition loss_logit_gradient_full : Prop :=
+  forall n C t z, gradient_at n C (total_loss n C t) z (residual C t z).
+
+(** class weights omega and smoothing eps: t_c = w omega_c ((1 - eps) delta_cy + eps/C), whose total tau is not w *)
+Definition loss_logit_gradient_smoothed : Prop :=
+  forall C w omega eps y z c, (y < C)%nat -> (c < C)%nat ->
+  let t := fun c => w * omega c * ((1 - eps) * delta c y + eps / INR C) in
+  let tau := w * ((1 - eps) * omega y + eps / INR C * Sum C omega) in
+  is_derive (fun x => cross_entropy C t (put1 z c x)) (z c) (tau * softmax every C z c - t c).
+
 (** ** The head: any downstream loss Phi of the contexts, with gradient u *)
 
 (** [attention.upstream] u_i = r_i W_O^T for a linear read-out with cross-entropy *)
@@ -255,6 +295,12 @@ Definition attention_weight_gradient : Prop :=
   forall n m d (Phi : (nat -> nat -> R) -> R) a v u i j, (i < n)%nat -> (j < m)%nat ->
   gradient_at n d Phi (fun i => context m (a i) v) u ->
   is_derive (fun x => Phi (fun i' => context m (put a i j x i') v)) (a i j) (compatibility d (u i) v j).
+
+(** the gradient in all weights at once *)
+Definition attention_weight_gradient_full : Prop :=
+  forall n m d (Phi : (nat -> nat -> R) -> R) a v u,
+  gradient_at n d Phi (fun i => context m (a i) v) u ->
+  gradient_at n m (fun a => Phi (fun i => context m (a i) v)) a (fun i => compatibility d (u i) v).
 
 (** [attention.delta-identity] sum_k a_k b_k = u . g *)
 Definition attention_delta_identity : Prop :=
@@ -302,6 +348,21 @@ Definition attention_routing_law_bias : Prop :=
   is_derive (fun x => Phi (contexts vis m (scores dk scale q k (put bias i j x)) v)) (bias i j)
             (score_gradient m (weights vis m (scores dk scale q k bias) i) (compatibility d (u i) v) j).
 
+(** the gradient in all biases at once *)
+Definition attention_routing_law_bias_gradient : Prop :=
+  forall n m dk d vis scale q k bias v (Phi : (nat -> nat -> R) -> R) u,
+  gradient_at n d Phi (contexts vis m (scores dk scale q k bias) v) u ->
+  gradient_at n m (fun bias => Phi (contexts vis m (scores dk scale q k bias) v)) bias
+    (fun i => score_gradient m (weights vis m (scores dk scale q k bias) i) (compatibility d (u i) v)).
+
+(** the score gradient of a tiled backward pass, exp(s_j - lse) (u.v_j - u.g), from what the forward pass kept *)
+Definition attention_routing_law_online : Prop :=
+  forall d vis m s v u p j, (j < m)%nat -> vis j = true ->
+  (forall j, (j < m)%nat -> vis j = true -> holders p j = 1%nat) ->
+  let x := follow vis m s v p in
+  exp (s j - log_mass x) * (dot d u (v j) - dot d u (fun c => output x c / mass x)) =
+  score_gradient m (softmax vis m s) (compatibility d u v) j.
+
 (** [attention.value-law] dL/dv_j = sum_i a_ij u_i *)
 Definition attention_value_law : Prop :=
   forall n m d vis (Phi : (nat -> nat -> R) -> R) s v u j c, (j < m)%nat -> (c < d)%nat ->
@@ -313,6 +374,12 @@ Definition attention_value_law_effective_count : Prop :=
   forall n a u j c, 0 < effective_count n a j ->
   value_gradient n a u j c =
   effective_count n a j * Sum n (fun i => a i j / effective_count n a j * u i c).
+
+(** the gradient in all values at once *)
+Definition attention_value_law_gradient : Prop :=
+  forall n m d vis (Phi : (nat -> nat -> R) -> R) s v u,
+  gradient_at n d Phi (contexts vis m s v) u ->
+  gradient_at m d (fun v => Phi (contexts vis m s v)) v (value_gradient n (weights vis m s) u).
 
 (** [attention.query-law] dL/dq_i = scale sum_j a_ij (b_ij - bbar_i) k_j *)
 Definition attention_query_law : Prop :=
@@ -337,6 +404,14 @@ Definition attention_query_law_scale : Prop :=
   gradient_at n d Phi (contexts vis m (scores dk scale q k bias) v) u ->
   is_derive (fun x => Phi (contexts vis m (scores dk x q k bias) v)) scale (scale_gradient n m dk G q k).
 
+(** the gradient in all queries at once *)
+Definition attention_query_law_gradient : Prop :=
+  forall n m dk d vis scale q k bias v (Phi : (nat -> nat -> R) -> R) u,
+  let a := weights vis m (scores dk scale q k bias) in
+  let G := fun i => score_gradient m (a i) (compatibility d (u i) v) in
+  gradient_at n d Phi (contexts vis m (scores dk scale q k bias) v) u ->
+  gradient_at n dk (fun q => Phi (contexts vis m (scores dk scale q k bias) v)) q (query_gradient m scale G k).
+
 (** [attention.key-law] dL/dk_j = scale sum_i a_ij (b_ij - bbar_i) q_i *)
 Definition attention_key_law : Prop :=
   forall n m dk d vis scale q k bias v (Phi : (nat -> nat -> R) -> R) u j c, (j < m)%nat -> (c < dk)%nat ->
@@ -356,6 +431,14 @@ Definition attention_key_law_shift : Prop :=
   forall m dk vis scale q k shift bias v i c,
   contexts vis m (scores dk scale q (fun j c => k j c + shift c) bias) v i c =
   contexts vis m (scores dk scale q k bias) v i c.
+
+(** the gradient in all keys at once *)
+Definition attention_key_law_gradient : Prop :=
+  forall n m dk d vis scale q k bias v (Phi : (nat -> nat -> R) -> R) u,
+  let a := weights vis m (scores dk scale q k bias) in
+  let G := fun i => score_gradient m (a i) (compatibility d (u i) v) in
+  gradient_at n d Phi (contexts vis m (scores dk scale q k bias) v) u ->
+  gradient_at m dk (fun k => Phi (contexts vis m (scores dk scale q k bias) v)) k (key_gradient n scale G q).
 
 (** [attention.projection-laws] dL/dW_Q = sum_i x_i^T (dL/dq_i), likewise W_K and W_V; dL/dW_O = sum_i g_i^T r_i *)
 Definition attention_projection_laws : Prop :=
@@ -388,6 +471,37 @@ Definition attention_projection_laws_biases : Prop :=
   is_derive (fun x => total_loss n C t (affine d g W_O (put1 c_O c' x))) (c_O c')
             (Sum n (fun i => residual C t (affine d g W_O c_O) i c')).
 
+(** bayesgrad's sweep over tiles of queries (primed: with the values' common part [centre] taken out, and of the keys only
+    those below [limit] of the tile's end, where all that its rows see lie) adds up to the loss and the gradients of the
+    dense formulas, for any sizes of the tiles and any centre *)
+Definition attention_projection_laws_sweep : Prop :=
+  forall m dk d C vis scale q k bias v centre W_O c_O t tiles (limit : nat -> nat),
+  (forall stop, (limit stop <= m)%nat) ->
+  (forall stop i j, (i < stop)%nat -> (j < m)%nat -> vis i j = true -> (j < limit stop)%nat) ->
+  let n := List.fold_right Nat.add 0%nat tiles in
+  let s := scores dk scale q k bias in
+  let a := weights vis m s in
+  let g := contexts vis m s v in
+  let r := residual C t (affine d g W_O c_O) in
+  let u := fun i => back_through C (r i) W_O in
+  let G := fun i => score_gradient m (a i) (compatibility d (u i) v) in
+  let g' := fun stop i => swept_context (vis i) (limit stop) (s i) v centre in
+  let r' := fun stop => residual C t (affine d (g' stop) W_O c_O) in
+  let u' := fun stop i c => if sees (vis i) (limit stop) then back_through C (r' stop i) W_O c else 0 in
+  let a' := fun stop i => softmax (vis i) (limit stop) (s i) in
+  let G' := fun stop i => swept_score_gradient d (vis i) (limit stop) (s i) v centre (u' stop i) in
+  let key := fun stop j x => if Nat.ltb j (limit stop) then x else 0 in
+  swept 0 tiles (fun stop i => cross_entropy C (t i) (affine d (g' stop) W_O c_O i)) =
+    total_loss n C t (affine d g W_O c_O) /\
+  (forall i stop c, (i < stop)%nat -> scale * Sum (limit stop) (fun j => G' stop i j * k j c) =
+    query_gradient m scale G k i c) /\
+  (forall j c, (j < m)%nat -> swept 0 tiles (fun stop i => key stop j (scale * (G' stop i j * q i c))) =
+    key_gradient n scale G q j c) /\
+  (forall j c, (j < m)%nat -> swept 0 tiles (fun stop i => key stop j (a' stop i j * u' stop i c)) =
+    value_gradient n a u j c) /\
+  (forall e c, swept 0 tiles (fun stop i => g' stop i e * r' stop i c) = weight_matrix_gradient n g r e c) /\
+  (forall c, swept 0 tiles (fun stop i => r' stop i c) = Sum n (fun i => r i c)).
+
 (** [attention.input-law] self-attention: dL/dx = (dL/dq) W_Q^T + (dL/dk) W_K^T + (dL/dv) W_V^T *)
 Definition attention_input_law : Prop :=
   forall n dx dk d vis scale x W_Q b_Q W_K b_K W_V b_V bias (Phi : (nat -> nat -> R) -> R) u,
@@ -414,6 +528,19 @@ Definition attention_input_law_cross : Prop :=
   gradient_at m dy (fun y => Phi (g x y)) y
     (fun j r => back_through dk (key_gradient n scale G (affine dx x W_Q b_Q) j) W_K r +
                 back_through d (value_gradient n a u j) W_V r).
+
+(** queries, keys and values as one block of three shapes *)
+Definition attention_input_law_block : Prop :=
+  forall n m dk d vis scale q k v bias (Phi : (nat -> nat -> R) -> R) u,
+  let rows := fun h => if Nat.eqb h 0 then n else m in
+  let columns := fun h => if Nat.eqb h 2 then d else dk in
+  let three := fun x y z (h : nat) => if Nat.eqb h 0 then x else if Nat.eqb h 1 then y else z in
+  let g := fun (w : nat -> nat -> nat -> R) => contexts vis m (scores dk scale (w 0%nat) (w 1%nat) bias) (w 2%nat) in
+  let a := weights vis m (scores dk scale q k bias) in
+  let G := fun i => score_gradient m (a i) (compatibility d (u i) v) in
+  gradient_at n d Phi (g (three q k v)) u ->
+  block_gradients_at 3 rows columns (fun w => Phi (g w)) (three q k v)
+    (three (query_gradient m scale G k) (key_gradient n scale G q) (value_gradient n a u)).
 
 (** [attention.multi-head] the laws per head; query head h reads key and value head kv(h), whose gradient sums over
     the heads that read it *)
@@ -469,6 +596,28 @@ Definition dynamics_loss_decrease_blocks : Prop :=
 Definition dynamics_loss_decrease_any_step : Prop :=
   forall n d (F : (nat -> nat -> R) -> R) x G D, gradient_at n d F x G ->
   is_derive (fun eta => F (fun i c => x i c + eta * D i c)) 0 (Sum n (fun i => dot d (G i) (D i))).
+
+(** where the gradient is not zero every step that is small enough lowers the loss *)
+Definition dynamics_loss_decrease_small_step : Prop :=
+  forall n d (F : (nat -> nat -> R) -> R) x G, gradient_at n d F x G ->
+  0 < Sum n (fun i => dot d (G i) (G i)) ->
+  exists bound, 0 < bound /\ forall eta, 0 < eta < bound -> F (fun i c => x i c - eta * G i c) < F x.
+
+(** blocks of different shapes add too *)
+Definition dynamics_loss_decrease_shapes : Prop :=
+  forall H rows columns (F : (nat -> nat -> nat -> R) -> R) x G (rate : nat -> R),
+  block_gradients_at H rows columns F x G ->
+  is_derive (fun eta => F (fun h i c => x h i c - eta * rate h * G h i c)) 0
+            (- Sum H (fun h => rate h * Sum (rows h) (fun i => dot (columns h) (G h i) (G h i)))).
+
+(** a Frechet derivative (epsilon and delta) is a gradient in the sense of these statements *)
+Definition dynamics_loss_decrease_frechet : Prop :=
+  forall n d F x G, frechet_at n d F x G -> gradient_at n d F x G.
+
+(** and conversely, if countable choice is granted *)
+Definition dynamics_loss_decrease_frechet_equivalent : Prop :=
+  countable_choice ->
+  forall n d F x G, gradient_at n d F x G <-> frechet_at n d F x G.
 
 (** [dynamics.value-step] dg_i = -eta sum_l (a a^T)_il u_l exactly; dL = -eta sum_j |sum_i a_ij u_i|^2 *)
 Definition dynamics_value_step : Prop :=
@@ -539,6 +688,17 @@ Definition dynamics_feedback_causal : Prop :=
   let b' := compatibility 1 (u 1%nat) stepped in
   advantage 2 (a 1%nat) b' 0%nat - advantage 2 (a 1%nat) b 0%nat = eta / 2.
 
+(** scores stepped with the values: the advantage loses sum_k a_ik^2 A_ik^2 more, the same for all keys *)
+Definition dynamics_feedback_simultaneous : Prop :=
+  forall n m d vis s v u i j,
+  let a := weights vis m s in
+  let G := fun i => score_gradient m (a i) (compatibility d (u i) v) in
+  let A := advantage m (a i) (compatibility d (u i) v) in
+  let moved := fun eta => weights vis m (fun i j => s i j - eta * G i j) i in
+  let stepped := fun eta j c => v j c - eta * value_gradient n a u j c in
+  is_derive (fun eta => advantage m (moved eta) (compatibility d (u i) (stepped eta)) j) 0
+            (feedback n d a u i j - mean m (a i) (feedback n d a u i) - Sum m (fun k => a i k * a i k * (A k * A k))).
+
 (** the reversal: one head with cross-entropy in which query 1 alone gives dA_11 = +eta/9, both queries -eta/18 *)
 Definition dynamics_feedback_reversal : Prop :=
   let vis := fun _ => every in
@@ -598,6 +758,11 @@ Definition dynamics_weight_space_orthonormal : Prop :=
   (forall (G : nat -> nat -> R) j c, (j < m)%nat -> Sum m (fun l => dot dx (x j) (x l) * G l c) = G j c) <->
   (forall j l, (j < m)%nat -> (l < m)%nat -> dot dx (x j) (x l) = delta j l).
 
+(** which inputs can meet exactly when there are no more of them than dimensions *)
+Definition dynamics_weight_space_rank : Prop :=
+  forall m dx,
+  (exists x, forall j l, (j < m)%nat -> (l < m)%nat -> dot dx (x j) (x l) = delta j l) <-> (m <= dx)%nat.
+
 (** [dynamics.natural-routing] along the replicator flow a_j' = -a_j (b_j - bbar) at fixed b the mean of b falls at
     the rate of its variance *)
 Definition dynamics_natural_routing : Prop :=
@@ -612,6 +777,16 @@ Definition dynamics_natural_routing_solutions : Prop :=
   let a := softmax vis m s in
   (forall j, (j < m)%nat -> Sum m (fun k => fisher a j k * x k) = score_gradient m a b j) <->
   (exists c, forall j, (j < m)%nat -> vis j = true -> x j = b j + c).
+
+(** the solution of least norm (the pseudo-inverse): b minus its unweighted mean over the visible keys, 0 at masked ones *)
+Definition dynamics_natural_routing_least : Prop :=
+  forall vis m s b, nonempty vis m ->
+  let a := softmax vis m s in
+  let count := visible_sum vis m (fun _ => 1) in
+  let least := fun j => if vis j then b j - visible_sum vis m b / count else 0 in
+  (forall j, (j < m)%nat -> Sum m (fun k => fisher a j k * least k) = score_gradient m a b j) /\
+  forall x, (forall j, (j < m)%nat -> Sum m (fun k => fisher a j k * x k) = score_gradient m a b j) ->
+  dot m least least <= dot m x x.
 
 (** Bayes' rule with likelihood exp(-t b) is the exact flow at time t, and starts at a0 *)
 Definition dynamics_natural_routing_flow : Prop :=
@@ -640,6 +815,19 @@ Definition dynamics_frame_precision_values : Prop :=
   (forall step l, (l < n)%nat -> l <> i -> a step l j = a_other l j) ->
   is_lim_seq (fun step => value_gradient n (a step) u j c)
              (u i c + Sum n (fun l => if Nat.eqb l i then 0 else a_other l j * u l c)).
+
+(** exactly: dL/dv_j = u_i + sum_(l != i) a_lj u_l - (1 - a_ij) u_i *)
+Definition dynamics_frame_precision_values_exact : Prop :=
+  forall n m d vis (Phi : (nat -> nat -> R) -> R) s v u i, (i < n)%nat ->
+  let a := weights vis m s in
+  gradient_at n d Phi (contexts vis m s v) u ->
+  gradient_at m d (fun v => Phi (contexts vis m s v)) v
+    (fun j c => u i c + Sum n (fun l => (1 - delta l i) * a l j * u l c) - (1 - a i j) * u i c).
+
+(** but they can vanish: two equal rows that pull in opposite directions *)
+Definition dynamics_frame_precision_cancel : Prop :=
+  forall a u j c, a 0%nat j = a 1%nat j -> u 1%nat c = - u 0%nat c ->
+  value_gradient 2 a u j c = 0.
 
 (** ** What EM means exactly *)
 
@@ -713,6 +901,18 @@ Definition em_not_variational_numbers : Prop :=
   let natural := fun i j => s i j - b i j in
   Rabs (L s v - 1.40761) <= 0.00001 /\ Rabs (L s v' - 1.26111) <= 0.00001 /\
   Rabs (L plain v' - 2.2359) <= 0.0001 /\ Rabs (L natural v' - 3.1035) <= 0.0001.
+
+(** the first-order surrogate in the logits lies below the loss: a minorant, where EM needs a majorant *)
+Definition em_not_variational_minorant : Prop :=
+  forall n C t z z', (forall i, (i < n)%nat -> 0 <= Sum C (t i)) ->
+  total_loss n C t z + Sum n (fun i => dot C (residual C t z i) (fun c => z' i c - z i c)) <= total_loss n C t z'.
+
+(** so does the frozen-u surrogate in the contexts *)
+Definition em_not_variational_surrogate : Prop :=
+  forall n d C t g g' W_O c_O, (forall i, (i < n)%nat -> 0 <= Sum C (t i)) ->
+  let u := fun i => back_through C (residual C t (affine d g W_O c_O) i) W_O in
+  total_loss n C t (affine d g W_O c_O) + Sum n (fun i => dot d (u i) (fun c => g' i c - g i c)) <=
+  total_loss n C t (affine d g' W_O c_O).
 
 (** ** Wrong variants, refuted: each is the law with one thing changed, and its negation is what is proved *)
 

@@ -2,7 +2,8 @@
 
 python -m derivations.formal             nothing to do when no source has changed since the last evidence
 python -m derivations.formal --force     compile from clean whatever there is (what `make formal` does)
-python -m derivations.formal --table     print label, theorem, axioms, seconds of the evidence that there is
+python -m derivations.formal --table     print label, theorem, axioms, hypotheses, seconds of the evidence that there is
+python -m derivations.formal --mutate N  offer the theorems to N changed statements, drawn with a fixed seed; 0 for all
 
 Exit status: 0 all proved; 1 something failed, named on standard error; 2 no Coq that can be used, or evidence that
 is damaged: --force writes it again.
@@ -18,7 +19,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bayesgrad import evidence
-from derivations.formal import audit, build, coq
+from derivations.formal import audit, build, coq, statement_mutants
+from derivations.formal import coq_statements as statements
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -27,8 +29,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--force", action="store_true", help="compile although no source has changed")
     parser.add_argument("--table", action="store_true", help="print the table of the evidence and stop")
+    parser.add_argument("--mutate", type=int, metavar="N", help="try N changed statements (0: all) and stop")
     args = parser.parse_args(argv)
+    if args.mutate is not None and args.mutate < 0:
+        parser.error(f"--mutate: {args.mutate} is less than 0; give a number of changed statements, or 0 for all")
     try:
+        if args.mutate is not None:
+            return mutate(args.mutate)
         if args.table:
             return table()
         if not args.force and (known := fresh()) is not None:
@@ -78,6 +85,26 @@ def record() -> int:
     return exit_status(outcome.results)
 
 
+def mutate(count: int) -> int:
+    """Compile, and offer the theorems to changed statements."""
+    folder = build.prepare()
+    coq.version()
+    coq.libraries(folder)
+    if broken := [f"{done.name}.v: {done.error}" for done in coq.compile_all(folder).values() if done.error]:
+        print(f"formal: {broken[0]}", file=sys.stderr)
+        return 1
+    chosen = statement_mutants.sample(statements.read(), count or None)
+    found = statement_mutants.run(folder, chosen, statements.theorems())
+    for fault in found.faults:
+        print(f"formal: {fault}", file=sys.stderr)
+    print(
+        f"formal: {len(chosen)} changed statements: {found.refused} refused, {found.same} that Coq finds to say the "
+        f"same, {found.senseless} that are no propositions, {len(found.survivors)} survivors",
+        file=sys.stderr,
+    )
+    return 1 if found.faults else 0
+
+
 def summary(results: Mapping[str, Any]) -> str:
     proved = sum(result["verdict"] == "proved" for result in results.values())
     return f"{proved} of {len(results)} labels proved"
@@ -86,9 +113,9 @@ def summary(results: Mapping[str, Any]) -> str:
 SHORT = {name: name.split(".")[-1] for name in audit.AXIOMS}
 
 
-def rows(results: Mapping[str, Any]) -> list[tuple[str, str, str, str, str]]:
-    """label, theorem, verdict, axioms, seconds; corollaries and refutations under their label."""
-    out = []
+def rows(results: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """label, theorem, verdict, axioms, seconds, hypotheses; corollaries and refutations under their label."""
+    out: list[tuple[str, ...]] = []
     for label, result in results.items():
         detail = result.get("detail", {})
         inner = [*detail.get("corollaries", ()), *detail.get("refutations", ())]
@@ -96,7 +123,16 @@ def rows(results: Mapping[str, Any]) -> list[tuple[str, str, str, str, str]]:
             axioms = ", ".join(SHORT.get(name, name) for name in item.get("axioms", ())) or "none"
             seconds, verdict = item.get("seconds"), item.get("verdict", "not run")
             told = f"{seconds:.2f}" if isinstance(seconds, int | float) else "-"
-            out.append(("" if index else label, item.get("theorem", "-"), verdict, axioms, told))
+            out.append(
+                (
+                    "" if index else label,
+                    item.get("theorem", "-"),
+                    verdict,
+                    axioms,
+                    told,
+                    "; ".join(item.get("hypotheses", ())),
+                )
+            )
     return out
 
 
@@ -105,8 +141,8 @@ def table() -> int:
     if known is None:
         print("formal: there is no evidence of these sources; run make formal", file=sys.stderr)
         return 1
-    listed = [("label", "theorem", "verdict", "axioms", "seconds"), *rows(known["results"])]
-    widths = [max(len(row[column]) for row in listed) for column in range(5)]
+    listed = [("label", "theorem", "verdict", "axioms", "seconds", "hypotheses"), *rows(known["results"])]
+    widths = [max(len(row[column]) for row in listed) for column in range(len(listed[0]))]
     for row in listed:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     return exit_status(known["results"])

@@ -1,7 +1,8 @@
 """From clean sources to evidence: compile, audit, compare, judge label by label.
 
 A label is proved if its theorem, every corollary and every refuted wrong variant that belongs to it passed the audit,
-and if its formula agrees with the shipped functions on the rational instances. Anything else is "undecided", with the
+if coqchk replayed the modules that hold them, and if its formula agrees with the shipped functions on the rational
+instances. Anything else is "undecided", with the
 reason: a Coq build that fails refutes nothing.
 """
 
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from derivations.formal import audit, commands, coq, dependencies, hypotheses
+from derivations.formal import audit, commands, coq, coqchk, dependencies, hypotheses, statement_mutants
 from derivations.formal import coq_statements as statements
 from derivations.formal import rational_instances as instances
 from derivations.formal.coq_statements import FOLDER, Statement
@@ -72,9 +73,9 @@ def run(
     coqtop: str = "coqtop",
     compare: bool = True,
 ) -> Outcome:
-    """Compile, audit and compare. Raises CoqMissing; every other trouble becomes a fault.
+    """Compile, audit, replay and compare. Raises CoqMissing; every other trouble becomes a fault.
 
-    ``compare=False`` leaves the rational instances out (for builds that are meant to fail in the tests).
+    ``compare=False`` compiles and audits alone (for builds that are meant to fail in the tests).
     """
     started = time.perf_counter()
     version = coq.version(coqc)
@@ -103,7 +104,15 @@ def run(
     faults += [f"{stem}.v does not compile: {shorten(done.error)}" for stem, done in compiled.items() if done.error]
     usable = {name: place for name, place in where.items() if not compiled[place[0].removesuffix(".v")].error}
     say(f"comparing {len(expected)} theorems with their statements and listing their axioms")
-    findings = _audit(folder, expected, usable, coqtop, bool(compiled["Statements"].error))
+    findings = _audit(folder, expected, usable, coqtop, bool(compiled["Statements"].error), compare)
+    if compare:
+        replayed = coqchk.replay(folder, [stem for stem, done in compiled.items() if not done.error], say)
+        findings = {name: _replayed(found, where, replayed) for name, found in findings.items()}
+        faults += [f"{stem}.v: {fault}" for stem, fault in replayed.items() if fault]
+        if not any(done.error for done in compiled.values()):
+            changed = statement_mutants.run(folder, statement_mutants.sample(expected), usable, coqtop)
+            say(f"{changed.refused} changed statements refused, {changed.same} that say the same")
+            faults += changed.faults
     if broken:  # what Coq says of such sources proves nothing
         findings = {name: replace(found, fault=found.fault or broken[0]) for name, found in findings.items()}
     agreements: Mapping[str, instances.Agreement] = {}
@@ -117,7 +126,7 @@ def run(
         for label, found in agreements.items()
         if found.fault
     ]
-    if not any(done.error for done in compiled.values()):
+    if compare and not any(done.error for done in compiled.values()):
         faults += dependencies.faults({name: finding.uses for name, finding in findings.items()}, source)
     results = judge(expected, where, findings, seconds, agreements, dependencies.rests_on(source))
     table = tuple((statement, findings[statement.name], seconds.get(statement.name, 0.0)) for statement in expected)
@@ -125,15 +134,27 @@ def run(
 
 
 def _audit(
-    folder: Path, expected: tuple[Statement, ...], where: Mapping[str, tuple[str, int]], coqtop: str, broken: bool
+    folder: Path,
+    expected: tuple[Statement, ...],
+    where: Mapping[str, tuple[str, int]],
+    coqtop: str,
+    broken: bool,
+    each: bool,
 ) -> dict[str, audit.Finding]:
     """The audit, split over as many processes as the build may use."""
     if broken:
         return {s.name: audit.Finding(s.name, (), "Statements.v does not compile") for s in expected}
-    parts = [expected[start :: coq.PROCESSES] for start in range(coq.PROCESSES)]
+    labels = list(dict.fromkeys(s.label for s in expected))  # the theorems of a label are asked about together
+    parts = [[s for s in expected if s.label in labels[start :: coq.PROCESSES]] for start in range(coq.PROCESSES)]
     with ThreadPoolExecutor(coq.PROCESSES) as pool:
-        found = list(pool.map(lambda part: audit.audit(folder, part, where, coqtop), parts))
+        found = list(pool.map(lambda part: audit.audit(folder, part, where, coqtop, each), filter(None, parts)))
     return {name: finding for part in found for name, finding in part.items()}
+
+
+def _replayed(finding: audit.Finding, where: Mapping[str, tuple[str, int]], faults: Mapping[str, str]) -> audit.Finding:
+    """A finding with the fault of the module that holds its theorem."""
+    stem = where[finding.name][0].removesuffix(".v") if finding.name in where else ""
+    return replace(finding, fault=finding.fault or faults.get(stem, ""))
 
 
 def shorten(text: str, limit: int = 400) -> str:
@@ -155,6 +176,7 @@ def entry(
         "axioms": list(finding.axioms),
         "file": f"derivations/formal/{file}" if file else "",
         "line": line,
+        "replayed": bool(file) and file.removesuffix(".v") not in coqchk.EXCEPTIONS and not finding.fault,
         "seconds": round(seconds, 3),
         "verdict": "undecided" if finding.fault else "proved",
     }

@@ -25,7 +25,7 @@ BINDER_TYPES = frozenset(
         "nat", "nat -> nat", "nat -> bool", "nat -> nat -> bool", "nat -> nat -> nat -> bool",
         "R", "nat -> R", "nat -> nat -> R", "nat -> nat -> nat -> R", "nat -> nat -> nat -> nat -> R",
         "R -> nat -> R", "R -> nat -> nat -> R", "(nat -> nat -> R) -> R", "(nat -> nat -> nat -> R) -> R",
-        "list nat", "list (list nat)", "list nat -> R",
+        "list nat", "list (list nat)", "list nat -> R", "plan",
     }
 )  # fmt: skip
 
@@ -35,15 +35,37 @@ LISTED: tuple[tuple[str, str], ...] = (
     (r"\w'? <> \w'?", "two indices differ"),
     (
         r"gradient_at n d Phi (?:\(contexts vis m (?:s|\(scores dk scale q k bias\)) v\)|"
-        r"\(fun i => context m \(a i\) v\)|g|\(g x\)|\(g x y\)) u|gradients_at H n d Phi \(g q k v\) u",
+        r"\(fun i => context m \(a i\) v\)|g|\(g x\)|\(g x y\)|\(g \(three q k v\)\)) u|"
+        r"gradients_at H n d Phi \(g q k v\) u",
         "u is the gradient of the downstream loss at the contexts",
     ),
-    (r"gradients?_at (?:H )?n d F x G", "G is the gradient of F at x"),
+    (r"gradients?_at (?:H )?n d F x G|block_gradients_at H rows columns F x G", "G is the gradient of F at x"),
+    (r"frechet_at n d F x G", "G is the Frechet derivative of F at x"),
+    (r"countable_choice", "countable choice, which is a premise here and no axiom"),
+    (_FOR_ALL + r"vis j = true -> holders p j = 1%nat\)", "each visible key lies in exactly one tile"),
+    (_FOR_ALL + r"vis j = true -> holders p j = holders q j\)", "two plans hold each visible key equally often"),
+    (
+        r"\(forall stop, \(limit stop <= m\)%nat\)|"
+        + _FOR_ALL + r"vis i j = true -> \(j < limit stop\)%nat\)",
+        "a tile is given all keys that its rows see",
+    ),
+    (
+        _FOR_ALL + r"vis k = true -> is_derive \(fun x => S x k\) t \(rate k\)\)",
+        "the visible scores have derivatives",
+    ),
+    (_FOR_ALL + r"0 <= Sum C \(t i\)\)", "no position's total target is negative"),
     (r"nonempty \(?vis(?: i\))? m", "the row sees at least one key"),
-    (r"vis \w = (?:true|false)", "a key is visible, or masked"),
+    (r"vis (?:i )?\w = (?:true|false)", "a key is visible, or masked"),
     (r"0 < (?:eta|scale|t)", "a step size, a scale, an argument of the logarithm is positive"),
     (r"0 < (?:w c|a k|Pcx c x|effective_count n a j)", "a probability or a weight is positive"),
     (r"0 < dot d \(u i\) \(u i\)", "an upstream gradient is not zero"),
+    (r"0 < Sum n \(fun i => dot d \(G i\) \(G i\)\)", "the gradient is not zero"),
+    (r"0 < eta < bound", "the step is small enough"),
+    (
+        _FOR_ALL + r"Sum m \(fun k => fisher a j k \* x k\) = score_gradient m a b j\)",
+        "x solves F x = dL/ds",
+    ),
+    (r"a 0%nat j = a 1%nat j|u 1%nat c = - u 0%nat c", "two rows are equal and pull in opposite directions"),
     (r"distribution (?:n|m) (?:p|q|a|a0|\(a t\))|Sum m a = 1", "weights are a distribution, or sum to one"),
     (_FOR_ALL + r"distribution (?:C|states) \([pqP] [csx]\)\)", "a distribution of outcomes for every context"),
     (_FOR_ALL + r"0 <= (?:w c|w s x|pi j|P h c x y)\)", "probabilities, priors, joint laws are not negative"),

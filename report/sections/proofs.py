@@ -83,7 +83,7 @@ def wrong_laws(found: Mapping[str, Any]) -> list[doc.Block]:
 
 
 def formal(verdict: Mapping[str, Any]) -> list[doc.Block]:
-    """What Coq proved of a result: the statements, and the axioms that they use; empty where it proved nothing."""
+    """What Coq proved of a result: each statement with its own hypotheses and axioms; empty where it proved nothing."""
     detail = verdict["detail"] if isinstance(verdict["detail"], dict) else {}
     if not detail.get("statement"):
         return []
@@ -92,8 +92,10 @@ def formal(verdict: Mapping[str, Any]) -> list[doc.Block]:
         place = f"{item.get('file', '')}:{item['line']}" if item.get("line") else str(item.get("file", ""))
         words = (*rich(item["words"]), Text(". ")) if item.get("words") else ()
         blocks.append(Listing(str(item["statement"]), "coq", (*words, Code(place))))
-    axioms = detail.get("axioms")
-    if axioms is not None:
-        names = [part for name in axioms or ["none"] for part in (Text(", "), Code(str(name)))][1:]
-        blocks.append(Para((doc.Emph((Msg("ui.axioms"),), strong=True), Text(" "), *names)))
+        if item.get("hypotheses"):
+            said = "; ".join(str(one) for one in item["hypotheses"])
+            blocks.append(Para((doc.Emph((Msg("ui.hypotheses"),), strong=True), Text(f" {said}"))))
+        if item.get("axioms") is not None:
+            names = [part for name in item["axioms"] or ["none"] for part in (Text(", "), Code(str(name)))][1:]
+            blocks.append(Para((doc.Emph((Msg("ui.axioms"),), strong=True), Text(" "), *names)))
     return [Details((Msg("ui.formal"),), tuple(blocks))]
