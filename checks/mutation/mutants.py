@@ -268,8 +268,8 @@ def last() -> dict[str, Any] | None:
 
 
 def enough(data: dict[str, Any]) -> bool:
-    """Whether at most one mutant in twenty survives without an explanation, and no explanation is wrong."""
-    return len(data["survivors"]) - data["explained"] <= 0.05 * data["total"] and not data["refuted"]
+    """Whether at most one mutant in a hundred survives without an explanation, and no explanation is wrong."""
+    return len(data["survivors"]) - data["explained"] <= 0.01 * data["total"] and not data["refuted"]
 
 
 def main(force: bool = True) -> int:
