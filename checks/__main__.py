@@ -29,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
     instead.add_argument("--ledger-only", action="store_true", help="print the ledger, run nothing")
     instead.add_argument("--require", action="store_true", help="run nothing; exit 1 unless every label passed")
     instead.add_argument("--audit", action="store_true", help="judge some of the stored draws again, and compare")
-    instead.add_argument("--mutants", action="store_true", help="hunt code mutants instead, in the laws, the posteriors, the sweep over tiles and the node (minutes)")
+    instead.add_argument("--mutants", action="store_true", help="hunt code mutants instead (minutes)")
     instead.add_argument("--inventory", action="store_true", help="write the list of all checks, checks/inventory.txt")
     return parser
 

@@ -451,7 +451,7 @@ def test_failures_that_belong_to_no_result(tmp_path):
         found["code_mutants"]["results"]["total"] += 15
 
     evidence = merged(tmp_path / "b", survive)
-    assert failures(evidence) == [("", "more than one code mutant in twenty survives unexplained")]
+    assert failures(evidence) == [("", "more than one code mutant in a hundred survives unexplained")]
     row = "em.step, sign flipped, 1: killed by em.step 0"
     evidence = merged(tmp_path / "d", lambda found: found["code_mutants"]["results"].update(refuted=[row]))
     assert failures(evidence) == [("", f"a code mutant explained as equivalent is killed: {row}")]

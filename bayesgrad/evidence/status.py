@@ -23,7 +23,7 @@ SYMBOLIC = ("proof", "exact", "code", "sympy", "formal")
 RESTS = ("proof", "formal")  # the routes whose dependencies carry statuses
 ESTABLISHED = {"check": "passed", "observed": "confirmed"}  # any other route: proved
 BLANK = {"reason": "", "oracles": [], "examples": 0, "vacuous": 0, "worst_error": None, "tolerance": None}
-TOLERATED = 0.05  # the share of code mutants that may survive unexplained
+TOLERATED = 0.01  # the share of code mutants that may survive unexplained
 
 
 @dataclass(frozen=True)
@@ -334,7 +334,7 @@ def failures(evidence: Mapping[str, Any]) -> list[tuple[str, str]]:
     found += [("", f"{node} failed") for node in evidence["failed"]]
     mutants = evidence["code_mutants"]
     if mutants is not None and len(mutants["survivors"]) - mutants["explained"] > TOLERATED * mutants["total"]:
-        found.append(("", "more than one code mutant in twenty survives unexplained"))
+        found.append(("", "more than one code mutant in a hundred survives unexplained"))
     if mutants is not None and mutants["refuted"]:
         found.append(("", f"a code mutant explained as equivalent is killed: {mutants['refuted'][0]}"))
     return found

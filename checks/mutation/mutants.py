@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 from bayesgrad import evidence as files
+from bayesgrad.evidence.status import TOLERATED
 from bayesgrad.testing.corners import CORNERS, violations
 from bayesgrad.testing.engine import Check, derived_seed, disagreements, references
 from bayesgrad.testing.strategies import example_of
@@ -269,7 +270,7 @@ def last() -> dict[str, Any] | None:
 
 def enough(data: dict[str, Any]) -> bool:
     """Whether at most one mutant in a hundred survives without an explanation, and no explanation is wrong."""
-    return len(data["survivors"]) - data["explained"] <= 0.01 * data["total"] and not data["refuted"]
+    return len(data["survivors"]) - data["explained"] <= TOLERATED * data["total"] and not data["refuted"]
 
 
 def main(force: bool = True) -> int:
