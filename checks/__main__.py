@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from bayesgrad.command import finish
 from bayesgrad.evidence import ROOT, BadEvidence, load, read, why_stale
 
 
@@ -130,10 +131,4 @@ def _audit(fragment: Mapping[str, Any] | None, stale: str) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except BrokenPipeError:  # whoever reads closed the pipe: python -m checks | head
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+    finish(main)

@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.progress import track
 
 from bayesgrad import evidence
+from bayesgrad.command import finish
 from bayesgrad.evidence import ROOT
 from derivations import catalogue, certificates, laws, present, skeleton, trust
 from derivations.result import BadModule
@@ -182,4 +183,4 @@ def both(kernel: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    finish(main)

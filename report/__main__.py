@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesgrad import evidence as store
+from bayesgrad.command import finish
 from bayesgrad.evidence import BadEvidence, status
 from bayesgrad.theorems import THEOREMS
 
@@ -175,8 +176,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        print("python -m report: interrupted, nothing half-written", file=sys.stderr)
-        sys.exit(130)
+    finish(main, "python -m report: interrupted, nothing half-written")

@@ -37,7 +37,15 @@ ASIDE = {
     ("checks.evidence", "derivations"): ("code_mutants",),
     ("derivations.formal.rational_instances", "bayesgrad"): ("formal",),  # looked at in every build and in the tests
 }
-WRITERS = ("bayesgrad.evidence", "derivations.present", "derivations.skeleton", "derivations.trust", "checks.kept")
+WRITERS = (
+    "bayesgrad.command",
+    "bayesgrad.evidence",
+    "bayesgrad.command",
+    "derivations.present",
+    "derivations.skeleton",
+    "derivations.trust",
+    "checks.kept",
+)
 
 
 @cache

@@ -20,6 +20,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bayesgrad.command import finish
+
 PROVED, REFUTED, BAD, UNDECIDED = range(4)
 STATUS = {"proved": PROVED, "refuted": REFUTED, "undecided": UNDECIDED}
 
@@ -125,4 +127,4 @@ def _sentence(error: Exception) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    finish(main)

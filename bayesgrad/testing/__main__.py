@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import ast
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from bayesgrad.command import finish
 
 if TYPE_CHECKING:
     from bayesgrad.testing.kernels.judging import Court
@@ -152,7 +153,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    finish(main)

@@ -1,8 +1,7 @@
 """``python -m bayesgrad.training``: see :mod:`bayesgrad.training.cli`."""
 
-import sys
-
+from bayesgrad.command import finish
 from bayesgrad.training.cli import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    finish(main)

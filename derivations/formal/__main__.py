@@ -12,13 +12,13 @@ is damaged: --force writes it again.
 from __future__ import annotations
 
 import argparse
-import os
 import resource
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bayesgrad import evidence
+from bayesgrad.command import finish
 from derivations.formal import audit, build, coq, statement_mutants
 from derivations.formal import coq_statements as statements
 
@@ -148,19 +148,17 @@ def table() -> int:
     return exit_status(known["results"])
 
 
-if __name__ == "__main__":
+def _status() -> int:
+    """The status of :func:`main`; what a person can mend is one line."""
     try:
-        status = main()
+        return main()
     except coq.CoqMissing as missing:
         print(missing, file=sys.stderr)
-        status = 2
+        return 2
     except ValueError as trouble:
         print(f"formal: {trouble}", file=sys.stderr)
-        status = 1
-    except KeyboardInterrupt:
-        print("formal: interrupted; no evidence was written", file=sys.stderr)
-        status = 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 1
-    sys.exit(status)
+        return 1
+
+
+if __name__ == "__main__":
+    finish(_status, "formal: interrupted; no evidence was written")
