@@ -164,24 +164,24 @@ Proof. intros. apply affine_input_gradient. apply total_loss_gradient. Qed.
 (** ** Projections *)
 
 Theorem attention_projection_laws :
-  forall n m dx dk d C vis scale xq xk xv W_Q b_Q W_K b_K W_V b_V W_O c_O bias t (Phi : (nat -> nat -> R) -> R) u,
-  let q := affine dx xq W_Q b_Q in
-  let k := affine dx xk W_K b_K in
-  let v := affine dx xv W_V b_V in
+  forall n m dx dk d C vis scale xq xk xv W_Q c_Q W_K c_K W_V c_V W_O c_O bias t (Phi : (nat -> nat -> R) -> R) u,
+  let q := affine dx xq W_Q c_Q in
+  let k := affine dx xk W_K c_K in
+  let v := affine dx xv W_V c_V in
   let a := weights vis m (scores dk scale q k bias) in
   let g := contexts vis m (scores dk scale q k bias) v in
   let G := fun i => score_gradient m (a i) (compatibility d (u i) v) in
   gradient_at n d Phi g u ->
-  gradient_at dx dk (fun W => Phi (contexts vis m (scores dk scale (affine dx xq W b_Q) k bias) v)) W_Q
+  gradient_at dx dk (fun W => Phi (contexts vis m (scores dk scale (affine dx xq W c_Q) k bias) v)) W_Q
               (weight_matrix_gradient n xq (query_gradient m scale G k)) /\
-  gradient_at dx dk (fun W => Phi (contexts vis m (scores dk scale q (affine dx xk W b_K) bias) v)) W_K
+  gradient_at dx dk (fun W => Phi (contexts vis m (scores dk scale q (affine dx xk W c_K) bias) v)) W_K
               (weight_matrix_gradient m xk (key_gradient n scale G q)) /\
-  gradient_at dx d (fun W => Phi (contexts vis m (scores dk scale q k bias) (affine dx xv W b_V))) W_V
+  gradient_at dx d (fun W => Phi (contexts vis m (scores dk scale q k bias) (affine dx xv W c_V))) W_V
               (weight_matrix_gradient m xv (value_gradient n a u)) /\
   gradient_at d C (fun W => total_loss n C t (affine d g W c_O)) W_O
               (weight_matrix_gradient n g (residual C t (affine d g W_O c_O))).
 Proof.
-  intros n m dx dk d C vis scale xq xk xv W_Q b_Q W_K b_K W_V b_V W_O c_O bias t Phi u q k v a g G H.
+  intros n m dx dk d C vis scale xq xk xv W_Q c_Q W_K c_K W_V c_V W_O c_O bias t Phi u q k v a g G H.
   split; [|split; [|split]].
   - apply (affine_weight_gradient n dx dk (fun q => Phi (contexts vis m (scores dk scale q k bias) v))).
     now apply query_law_gradient.
@@ -193,19 +193,19 @@ Proof.
 Qed.
 
 Theorem attention_projection_laws_biases :
-  forall n m dx d C vis s xv W_V b_V W_O c_O t (Phi : (nat -> nat -> R) -> R) u seen c,
-  let g := contexts vis m s (affine dx xv W_V b_V) in
+  forall n m dx d C vis s xv W_V c_V W_O c_O t (Phi : (nat -> nat -> R) -> R) u seen c,
+  let g := contexts vis m s (affine dx xv W_V c_V) in
   gradient_at n d Phi g u -> (c < d)%nat ->
   (forall i, (i < n)%nat -> (seen i = true <-> nonempty (vis i) m)) ->
-  is_derive (fun x => Phi (contexts vis m s (affine dx xv W_V (put1 b_V c x)))) (b_V c)
+  is_derive (fun x => Phi (contexts vis m s (affine dx xv W_V (put1 c_V c x)))) (c_V c)
             (visible_sum seen n (fun i => u i c)) /\
   forall c', (c' < C)%nat ->
   is_derive (fun x => total_loss n C t (affine d g W_O (put1 c_O c' x))) (c_O c')
             (Sum n (fun i => residual C t (affine d g W_O c_O) i c')).
 Proof.
-  intros n m dx d C vis s xv W_V b_V W_O c_O t Phi u seen c g H Hc Hseen. split.
+  intros n m dx d C vis s xv W_V c_V W_O c_O t Phi u seen c g H Hc Hseen. split.
   - eapply is_derive_eq.
-    + apply (affine_bias_gradient m dx d (fun v => Phi (contexts vis m s v)) xv W_V b_V
+    + apply (affine_bias_gradient m dx d (fun v => Phi (contexts vis m s v)) xv W_V c_V
                (value_gradient n (weights vis m s) u) c); [|trivial].
       now apply value_law_gradient.
     + unfold value_gradient. rewrite Sum_exchange. unfold visible_sum. apply Sum_ext. intros i Hi.
@@ -221,17 +221,17 @@ Qed.
 
 (** inputs x of the queries and y of the keys and values move at once *)
 Lemma input_differential n m dx dy dk d vis scale (Phi : (nat -> nat -> R) -> R) (X Y : R -> nat -> nat -> R)
-  W_Q b_Q W_K b_K W_V b_V bias (t : R) (rx ry u : nat -> nat -> R) :
+  W_Q c_Q W_K c_K W_V c_V bias (t : R) (rx ry u : nat -> nat -> R) :
   (forall i r, (i < n)%nat -> (r < dx)%nat -> is_derive (fun z => X z i r) t (rx i r)) ->
   (forall j r, (j < m)%nat -> (r < dy)%nat -> is_derive (fun z => Y z j r) t (ry j r)) ->
-  let g := fun x y => contexts vis m (scores dk scale (affine dx x W_Q b_Q) (affine dy y W_K b_K) bias)
-                               (affine dy y W_V b_V) in
-  let a := weights vis m (scores dk scale (affine dx (X t) W_Q b_Q) (affine dy (Y t) W_K b_K) bias) in
-  let G := fun i => score_gradient m (a i) (compatibility d (u i) (affine dy (Y t) W_V b_V)) in
+  let g := fun x y => contexts vis m (scores dk scale (affine dx x W_Q c_Q) (affine dy y W_K c_K) bias)
+                               (affine dy y W_V c_V) in
+  let a := weights vis m (scores dk scale (affine dx (X t) W_Q c_Q) (affine dy (Y t) W_K c_K) bias) in
+  let G := fun i => score_gradient m (a i) (compatibility d (u i) (affine dy (Y t) W_V c_V)) in
   gradient_at n d Phi (g (X t) (Y t)) u ->
   is_derive (fun z => Phi (g (X z) (Y z))) t
-    (Sum n (fun i => dot dx (back_through dk (query_gradient m scale G (affine dy (Y t) W_K b_K) i) W_Q) (rx i)) +
-     Sum m (fun j => dot dy (back_through dk (key_gradient n scale G (affine dx (X t) W_Q b_Q) j) W_K) (ry j)) +
+    (Sum n (fun i => dot dx (back_through dk (query_gradient m scale G (affine dy (Y t) W_K c_K) i) W_Q) (rx i)) +
+     Sum m (fun j => dot dy (back_through dk (key_gradient n scale G (affine dx (X t) W_Q c_Q) j) W_K) (ry j)) +
      Sum m (fun j => dot dy (back_through d (value_gradient n a u j) W_V) (ry j))).
 Proof.
   intros HX HY g a G H.
@@ -245,8 +245,8 @@ Proof.
       + apply is_derive_constant.
     - rewrite (Sum_zero dz (fun r => Z t i r * 0)) by (intros; ring). ring. }
   eapply is_derive_eq.
-  - apply (attention_differential_qkv n m dk d vis scale Phi (fun z => affine dx (X z) W_Q b_Q)
-      (fun z => affine dy (Y z) W_K b_K) (fun z => affine dy (Y z) W_V b_V) bias t
+  - apply (attention_differential_qkv n m dk d vis scale Phi (fun z => affine dx (X z) W_Q c_Q)
+      (fun z => affine dy (Y z) W_K c_K) (fun z => affine dy (Y z) W_V c_V) bias t
       (fun i c => Sum dx (fun r => rx i r * W_Q r c)) (fun j c => Sum dy (fun r => ry j r * W_K r c))
       (fun j c => Sum dy (fun r => ry j r * W_V r c)) u); [apply (A n)|apply (A m)|apply (A m)|exact H]; trivial.
   - cbv beta zeta. repeat (f_equal; [|]); apply Sum_ext; intros; apply back_through_adjoint.
@@ -258,15 +258,15 @@ Lemma back_through_plus3 dx dk d (x y z : nat -> R) U V W (rate : nat -> R) :
 Proof. unfold dot. rewrite <- !Sum_plus. apply Sum_ext. intros. ring. Qed.
 
 (** the gradients see their arrays only inside the sizes *)
-Lemma input_arrays_ext n m dx dy dk d vis scale x x' y y' W_Q b_Q W_K b_K W_V b_V bias u :
+Lemma input_arrays_ext n m dx dy dk d vis scale x x' y y' W_Q c_Q W_K c_K W_V c_V bias u :
   (forall i r, (i < n)%nat -> (r < dx)%nat -> x' i r = x i r) ->
   (forall j r, (j < m)%nat -> (r < dy)%nat -> y' j r = y j r) ->
-  let s := scores dk scale (affine dx x W_Q b_Q) (affine dy y W_K b_K) bias in
-  let s' := scores dk scale (affine dx x' W_Q b_Q) (affine dy y' W_K b_K) bias in
-  let G := fun i => score_gradient m (weights vis m s i) (compatibility d (u i) (affine dy y W_V b_V)) in
-  let G' := fun i => score_gradient m (weights vis m s' i) (compatibility d (u i) (affine dy y' W_V b_V)) in
-  (forall i c, (i < n)%nat -> contexts vis m s' (affine dy y' W_V b_V) i c =
-                              contexts vis m s (affine dy y W_V b_V) i c) /\
+  let s := scores dk scale (affine dx x W_Q c_Q) (affine dy y W_K c_K) bias in
+  let s' := scores dk scale (affine dx x' W_Q c_Q) (affine dy y' W_K c_K) bias in
+  let G := fun i => score_gradient m (weights vis m s i) (compatibility d (u i) (affine dy y W_V c_V)) in
+  let G' := fun i => score_gradient m (weights vis m s' i) (compatibility d (u i) (affine dy y' W_V c_V)) in
+  (forall i c, (i < n)%nat -> contexts vis m s' (affine dy y' W_V c_V) i c =
+                              contexts vis m s (affine dy y W_V c_V) i c) /\
   (forall i j, (i < n)%nat -> (j < m)%nat -> weights vis m s' i j = weights vis m s i j) /\
   (forall i j, (i < n)%nat -> (j < m)%nat -> G' i j = G i j).
 Proof.
@@ -298,22 +298,22 @@ Lemma back_through_ext C r r' W c : (forall k, (k < C)%nat -> r' k = r k) ->
 Proof. intro H. apply Sum_ext. intros. now rewrite H. Qed.
 
 Theorem attention_input_law :
-  forall n dx dk d vis scale x W_Q b_Q W_K b_K W_V b_V bias (Phi : (nat -> nat -> R) -> R) u,
-  let g := fun x => contexts vis n (scores dk scale (affine dx x W_Q b_Q) (affine dx x W_K b_K) bias)
-                             (affine dx x W_V b_V) in
-  let a := weights vis n (scores dk scale (affine dx x W_Q b_Q) (affine dx x W_K b_K) bias) in
-  let G := fun i => score_gradient n (a i) (compatibility d (u i) (affine dx x W_V b_V)) in
+  forall n dx dk d vis scale x W_Q c_Q W_K c_K W_V c_V bias (Phi : (nat -> nat -> R) -> R) u,
+  let g := fun x => contexts vis n (scores dk scale (affine dx x W_Q c_Q) (affine dx x W_K c_K) bias)
+                             (affine dx x W_V c_V) in
+  let a := weights vis n (scores dk scale (affine dx x W_Q c_Q) (affine dx x W_K c_K) bias) in
+  let G := fun i => score_gradient n (a i) (compatibility d (u i) (affine dx x W_V c_V)) in
   gradient_at n d Phi (g x) u ->
   gradient_at n dx (fun x => Phi (g x)) x
-    (fun i r => back_through dk (query_gradient n scale G (affine dx x W_K b_K) i) W_Q r +
-                back_through dk (key_gradient n scale G (affine dx x W_Q b_Q) i) W_K r +
+    (fun i r => back_through dk (query_gradient n scale G (affine dx x W_K c_K) i) W_Q r +
+                back_through dk (key_gradient n scale G (affine dx x W_Q c_Q) i) W_K r +
                 back_through d (value_gradient n a u i) W_V r).
 Proof.
-  intros n dx dk d vis scale x W_Q b_Q W_K b_K W_V b_V bias Phi u g a G H curve t rate Hx Hr.
-  destruct (input_arrays_ext n n dx dx dk d vis scale x (curve t) x (curve t) W_Q b_Q W_K b_K W_V b_V bias u Hx Hx)
+  intros n dx dk d vis scale x W_Q c_Q W_K c_K W_V c_V bias Phi u g a G H curve t rate Hx Hr.
+  destruct (input_arrays_ext n n dx dx dk d vis scale x (curve t) x (curve t) W_Q c_Q W_K c_K W_V c_V bias u Hx Hx)
     as (Eg & Ea & EG).
   eapply is_derive_eq.
-  - apply (input_differential n n dx dx dk d vis scale Phi curve curve W_Q b_Q W_K b_K W_V b_V bias t rate rate u
+  - apply (input_differential n n dx dx dk d vis scale Phi curve curve W_Q c_Q W_K c_K W_V c_V bias t rate rate u
       Hr Hr). apply (gradient_at_ext _ _ _ _ _ _ H). intros i c Hi _. exact (Eg i c Hi).
   - symmetry. etransitivity; [apply Sum_ext; intros i Hi; apply back_through_plus3|]. rewrite !Sum_plus. symmetry.
     f_equal; [f_equal|]; apply Sum_ext; intros i Hi; apply dot_ext; trivial; intros r Hr'; apply back_through_ext;
@@ -324,27 +324,27 @@ Proof.
 Qed.
 
 Theorem attention_input_law_cross :
-  forall n m dx dy dk d vis scale x y W_Q b_Q W_K b_K W_V b_V bias (Phi : (nat -> nat -> R) -> R) u,
-  let g := fun x y => contexts vis m (scores dk scale (affine dx x W_Q b_Q) (affine dy y W_K b_K) bias)
-                               (affine dy y W_V b_V) in
-  let a := weights vis m (scores dk scale (affine dx x W_Q b_Q) (affine dy y W_K b_K) bias) in
-  let G := fun i => score_gradient m (a i) (compatibility d (u i) (affine dy y W_V b_V)) in
+  forall n m dx dy dk d vis scale x y W_Q c_Q W_K c_K W_V c_V bias (Phi : (nat -> nat -> R) -> R) u,
+  let g := fun x y => contexts vis m (scores dk scale (affine dx x W_Q c_Q) (affine dy y W_K c_K) bias)
+                               (affine dy y W_V c_V) in
+  let a := weights vis m (scores dk scale (affine dx x W_Q c_Q) (affine dy y W_K c_K) bias) in
+  let G := fun i => score_gradient m (a i) (compatibility d (u i) (affine dy y W_V c_V)) in
   gradient_at n d Phi (g x y) u ->
   gradient_at n dx (fun x => Phi (g x y)) x
-    (fun i r => back_through dk (query_gradient m scale G (affine dy y W_K b_K) i) W_Q r) /\
+    (fun i r => back_through dk (query_gradient m scale G (affine dy y W_K c_K) i) W_Q r) /\
   gradient_at m dy (fun y => Phi (g x y)) y
-    (fun j r => back_through dk (key_gradient n scale G (affine dx x W_Q b_Q) j) W_K r +
+    (fun j r => back_through dk (key_gradient n scale G (affine dx x W_Q c_Q) j) W_K r +
                 back_through d (value_gradient n a u j) W_V r).
 Proof.
-  intros n m dx dy dk d vis scale x y W_Q b_Q W_K b_K W_V b_V bias Phi u g a G H. split.
+  intros n m dx dy dk d vis scale x y W_Q c_Q W_K c_K W_V c_V bias Phi u g a G H. split.
   - apply (affine_input_gradient n dx dk
-      (fun q => Phi (contexts vis m (scores dk scale q (affine dy y W_K b_K) bias) (affine dy y W_V b_V)))).
+      (fun q => Phi (contexts vis m (scores dk scale q (affine dy y W_K c_K) bias) (affine dy y W_V c_V)))).
     now apply query_law_gradient.
   - intros curve t rate Hy Hr.
-    destruct (input_arrays_ext n m dx dy dk d vis scale x x y (curve t) W_Q b_Q W_K b_K W_V b_V bias u
+    destruct (input_arrays_ext n m dx dy dk d vis scale x x y (curve t) W_Q c_Q W_K c_K W_V c_V bias u
       ltac:(reflexivity) Hy) as (Eg & Ea & EG).
     eapply is_derive_eq.
-    + apply (input_differential n m dx dy dk d vis scale Phi (fun _ => x) curve W_Q b_Q W_K b_K W_V b_V bias t
+    + apply (input_differential n m dx dy dk d vis scale Phi (fun _ => x) curve W_Q c_Q W_K c_K W_V c_V bias t
         (fun _ _ => 0) rate u).
       * intros. apply is_derive_constant.
       * exact Hr.

@@ -442,30 +442,30 @@ Definition attention_key_law_gradient : Prop :=
 
 (** [attention.projection-laws] dL/dW_Q = sum_i x_i^T (dL/dq_i), likewise W_K and W_V; dL/dW_O = sum_i g_i^T r_i *)
 Definition attention_projection_laws : Prop :=
-  forall n m dx dk d C vis scale xq xk xv W_Q b_Q W_K b_K W_V b_V W_O c_O bias t (Phi : (nat -> nat -> R) -> R) u,
-  let q := affine dx xq W_Q b_Q in
-  let k := affine dx xk W_K b_K in
-  let v := affine dx xv W_V b_V in
+  forall n m dx dk d C vis scale xq xk xv W_Q c_Q W_K c_K W_V c_V W_O c_O bias t (Phi : (nat -> nat -> R) -> R) u,
+  let q := affine dx xq W_Q c_Q in
+  let k := affine dx xk W_K c_K in
+  let v := affine dx xv W_V c_V in
   let a := weights vis m (scores dk scale q k bias) in
   let g := contexts vis m (scores dk scale q k bias) v in
   let G := fun i => score_gradient m (a i) (compatibility d (u i) v) in
   gradient_at n d Phi g u ->
-  gradient_at dx dk (fun W => Phi (contexts vis m (scores dk scale (affine dx xq W b_Q) k bias) v)) W_Q
+  gradient_at dx dk (fun W => Phi (contexts vis m (scores dk scale (affine dx xq W c_Q) k bias) v)) W_Q
               (weight_matrix_gradient n xq (query_gradient m scale G k)) /\
-  gradient_at dx dk (fun W => Phi (contexts vis m (scores dk scale q (affine dx xk W b_K) bias) v)) W_K
+  gradient_at dx dk (fun W => Phi (contexts vis m (scores dk scale q (affine dx xk W c_K) bias) v)) W_K
               (weight_matrix_gradient m xk (key_gradient n scale G q)) /\
-  gradient_at dx d (fun W => Phi (contexts vis m (scores dk scale q k bias) (affine dx xv W b_V))) W_V
+  gradient_at dx d (fun W => Phi (contexts vis m (scores dk scale q k bias) (affine dx xv W c_V))) W_V
               (weight_matrix_gradient m xv (value_gradient n a u)) /\
   gradient_at d C (fun W => total_loss n C t (affine d g W c_O)) W_O
               (weight_matrix_gradient n g (residual C t (affine d g W_O c_O))).
 
 (** biases: the value bias has gradient sum of u_i over the non-empty rows, the output bias sum of r_i *)
 Definition attention_projection_laws_biases : Prop :=
-  forall n m dx d C vis s xv W_V b_V W_O c_O t (Phi : (nat -> nat -> R) -> R) u seen c,
-  let g := contexts vis m s (affine dx xv W_V b_V) in
+  forall n m dx d C vis s xv W_V c_V W_O c_O t (Phi : (nat -> nat -> R) -> R) u seen c,
+  let g := contexts vis m s (affine dx xv W_V c_V) in
   gradient_at n d Phi g u -> (c < d)%nat ->
   (forall i, (i < n)%nat -> (seen i = true <-> nonempty (vis i) m)) ->
-  is_derive (fun x => Phi (contexts vis m s (affine dx xv W_V (put1 b_V c x)))) (b_V c)
+  is_derive (fun x => Phi (contexts vis m s (affine dx xv W_V (put1 c_V c x)))) (c_V c)
             (visible_sum seen n (fun i => u i c)) /\
   forall c', (c' < C)%nat ->
   is_derive (fun x => total_loss n C t (affine d g W_O (put1 c_O c' x))) (c_O c')
@@ -504,29 +504,29 @@ Definition attention_projection_laws_sweep : Prop :=
 
 (** [attention.input-law] self-attention: dL/dx = (dL/dq) W_Q^T + (dL/dk) W_K^T + (dL/dv) W_V^T *)
 Definition attention_input_law : Prop :=
-  forall n dx dk d vis scale x W_Q b_Q W_K b_K W_V b_V bias (Phi : (nat -> nat -> R) -> R) u,
-  let g := fun x => contexts vis n (scores dk scale (affine dx x W_Q b_Q) (affine dx x W_K b_K) bias)
-                             (affine dx x W_V b_V) in
-  let a := weights vis n (scores dk scale (affine dx x W_Q b_Q) (affine dx x W_K b_K) bias) in
-  let G := fun i => score_gradient n (a i) (compatibility d (u i) (affine dx x W_V b_V)) in
+  forall n dx dk d vis scale x W_Q c_Q W_K c_K W_V c_V bias (Phi : (nat -> nat -> R) -> R) u,
+  let g := fun x => contexts vis n (scores dk scale (affine dx x W_Q c_Q) (affine dx x W_K c_K) bias)
+                             (affine dx x W_V c_V) in
+  let a := weights vis n (scores dk scale (affine dx x W_Q c_Q) (affine dx x W_K c_K) bias) in
+  let G := fun i => score_gradient n (a i) (compatibility d (u i) (affine dx x W_V c_V)) in
   gradient_at n d Phi (g x) u ->
   gradient_at n dx (fun x => Phi (g x)) x
-    (fun i r => back_through dk (query_gradient n scale G (affine dx x W_K b_K) i) W_Q r +
-                back_through dk (key_gradient n scale G (affine dx x W_Q b_Q) i) W_K r +
+    (fun i r => back_through dk (query_gradient n scale G (affine dx x W_K c_K) i) W_Q r +
+                back_through dk (key_gradient n scale G (affine dx x W_Q c_Q) i) W_K r +
                 back_through d (value_gradient n a u i) W_V r).
 
 (** cross-attention: the query part for the one input, the key and value parts for the other *)
 Definition attention_input_law_cross : Prop :=
-  forall n m dx dy dk d vis scale x y W_Q b_Q W_K b_K W_V b_V bias (Phi : (nat -> nat -> R) -> R) u,
-  let g := fun x y => contexts vis m (scores dk scale (affine dx x W_Q b_Q) (affine dy y W_K b_K) bias)
-                               (affine dy y W_V b_V) in
-  let a := weights vis m (scores dk scale (affine dx x W_Q b_Q) (affine dy y W_K b_K) bias) in
-  let G := fun i => score_gradient m (a i) (compatibility d (u i) (affine dy y W_V b_V)) in
+  forall n m dx dy dk d vis scale x y W_Q c_Q W_K c_K W_V c_V bias (Phi : (nat -> nat -> R) -> R) u,
+  let g := fun x y => contexts vis m (scores dk scale (affine dx x W_Q c_Q) (affine dy y W_K c_K) bias)
+                               (affine dy y W_V c_V) in
+  let a := weights vis m (scores dk scale (affine dx x W_Q c_Q) (affine dy y W_K c_K) bias) in
+  let G := fun i => score_gradient m (a i) (compatibility d (u i) (affine dy y W_V c_V)) in
   gradient_at n d Phi (g x y) u ->
   gradient_at n dx (fun x => Phi (g x y)) x
-    (fun i r => back_through dk (query_gradient m scale G (affine dy y W_K b_K) i) W_Q r) /\
+    (fun i r => back_through dk (query_gradient m scale G (affine dy y W_K c_K) i) W_Q r) /\
   gradient_at m dy (fun y => Phi (g x y)) y
-    (fun j r => back_through dk (key_gradient n scale G (affine dx x W_Q b_Q) j) W_K r +
+    (fun j r => back_through dk (key_gradient n scale G (affine dx x W_Q c_Q) j) W_K r +
                 back_through d (value_gradient n a u j) W_V r).
 
 (** queries, keys and values as one block of three shapes *)
