@@ -61,7 +61,8 @@ def imports() -> grimp.ImportGraph:
 
 def file_of(module: str) -> str:
     path = module.replace(".", "/")
-    return f"{path}/__init__.py" if (evidence.ROOT / path).is_dir() else f"{path}.py"
+    package = f"{path}/__init__.py"
+    return package if (evidence.ROOT / package).is_file() else f"{path}.py"
 
 
 def reached(route: str, module: str) -> set[str]:
